@@ -3,6 +3,7 @@ package rest
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/readback-go/readback/internal/declared"
@@ -19,7 +20,7 @@ const (
 
 // auth is how a request authenticates.
 type auth struct {
-	scheme   string // "", bearer, basic, header, oauth2, sigv4
+	scheme   string // "", bearer, basic, header, oauth2, session, sigv4
 	secret   string // the name of the secret
 	username *pattern
 	header   string
@@ -35,6 +36,7 @@ type auth struct {
 	audience *pattern
 	service  string
 	region   *pattern
+	session  *session
 }
 
 func (l *loader) auth(a *auth, f *fileAuth) {
@@ -53,9 +55,7 @@ func (l *loader) auth(a *auth, f *fileAuth) {
 		if l.Required(f.Header.Name, f.Header.At, "name", "the name of the header") && !headerName(a.header) {
 			l.At(f.Header.Name.Place, "is no name of a header")
 		}
-		if strings.ContainsFunc(a.prefix, isControl) || len(a.prefix) > maxSecretName {
-			l.Say(f.Header.At.Line, f.Header.At.Field+".prefix", "is no prefix; want a word such as \"Token \"")
-		}
+		l.prefix(a.prefix, f.Header.At)
 	}
 	if f.OAuth2 != nil {
 		l.oauth2(a, f.OAuth2)
@@ -63,13 +63,36 @@ func (l *loader) auth(a *auth, f *fileAuth) {
 	if f.SigV4 != nil {
 		l.sigV4(a, f.SigV4)
 	}
-	if !declared.ExactlyOne(f.Bearer != nil, f.Basic != nil, f.Header != nil, f.OAuth2 != nil, f.SigV4 != nil) {
-		l.At(f.At, "want exactly one of bearer, basic, header, oauth2 and sigv4")
+	if f.Session != nil {
+		l.session(a, f.Session)
 	}
+	if !declared.ExactlyOne(f.Bearer != nil, f.Basic != nil, f.Header != nil, f.OAuth2 != nil, f.Session != nil, f.SigV4 != nil) {
+		l.At(f.At, "want exactly one of bearer, basic, header, oauth2, session and sigv4")
+	}
+}
+
+// prefix refuses what cannot be before a secret in a header.
+func (l *loader) prefix(text string, in yamlfile.Place) {
+	if strings.ContainsFunc(text, isControl) || len(text) > maxSecretName {
+		l.Say(in.Line, in.Field+".prefix", "is no prefix; want a word such as \"Token \"")
+	}
+}
+
+// secrets lists the names of the secrets that a login needs.
+func (a *auth) secrets() []string {
+	if a == nil {
+		return nil
+	}
+	all := []string{a.secret, a.refresh}
+	if a.session != nil {
+		all = append(all, a.session.secrets...)
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return name == "" })
 }
 
 func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 	a.scheme, a.secret = "oauth2", l.secretName(f.Secret, f.At)
+	a.header, a.prefix = "Authorization", "Bearer "
 	if l.Required(f.ClientID, f.At, "client_id", "the id of the client, such as {param.client_id}") {
 		a.clientID = l.accountText(f.ClientID)
 	}

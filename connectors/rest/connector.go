@@ -261,7 +261,11 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errCredentials, err)
 		}
-		req.Header.Set("Authorization", "Bearer "+t.value)
+		if t.cookie != nil {
+			req.AddCookie(t.cookie)
+		} else {
+			req.Header.Set(a.header, a.prefix+t.value)
+		}
 		return t, nil
 	}
 	secret, err := c.fetchSecret(ctx, a.secret)

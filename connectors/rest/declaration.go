@@ -72,13 +72,9 @@ func (d *Declaration) Parameters() []Parameter {
 
 // Secrets lists the names of the secrets that it needs.
 func (d *Declaration) Secrets() []string {
-	all := slices.Clone(d.pathSecrets)
-	all = append(all, d.auth.secret, d.auth.refresh)
-	if d.readAuth != nil {
-		all = append(all, d.readAuth.secret, d.readAuth.refresh)
-	}
+	all := slices.Concat(d.pathSecrets, d.auth.secrets(), d.readAuth.secrets())
 	slices.Sort(all)
-	return slices.DeleteFunc(slices.Compact(all), func(name string) bool { return name == "" })
+	return slices.Compact(all)
 }
 
 // Rotating lists the secrets that the API exchanges for new ones.

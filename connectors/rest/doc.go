@@ -26,6 +26,9 @@
 //	    [grant: refresh_token, refresh: refresh_token, [rotates: true]]}    # rotates: each use gives the next one
 //	  oauth2: {grant: jwt_bearer, token_url: /token, client_id: "{param.account}", secret: private_key, [scopes: [a]],
 //	    [subject: "{param.user}"], [audience: …]}    # signed with a private RSA key in PEM
+//	  session: {path: /login, body: {user: "{param.user}", password: "{secret.password}"} | form | text, [headers],
+//	    token: $.token | {header: Name}, [header: X-Session], [prefix: "Token "] | cookie: SID, [must: [CONDITION…]],
+//	    [ended: {status: 401} | [{status: 200, where: CONDITION}…]]}    # a login is a call of its own
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
 //	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
 //	[headers: {Accept: application/json}]
@@ -66,6 +69,15 @@
 // With grant: jwt_bearer (RFC 7523, as of Google's service accounts) the secret is a private RSA key in PEM,
 // with its line ends. It never leaves the process. It signs (RS256) that client_id logs in, for subject if
 // there is one, at audience (default the token's address), and token_url gives a token for that.
+//
+// With session the login is a POST of its own, which alone may have {secret.x} in its body. Of its answer
+// the calls after it carry the token, in header after prefix (default Authorization: Bearer), or the
+// cookie, and no other one. The login succeeded where the answer is a success with that, and must holds; many
+// APIs set the cookie for any call, so must is required with cookie. Any other answer in JSON refuses the login.
+// Ended is by which answers the API says that the session has ended. They come before all other rules, and
+// must mean that nothing of the call was applied: it is made once more by a new session, and if
+// that has ended as well, the login is refused. Only 401 needs no where. One session serves all calls of
+// a process, so that APIs which allow one for each user want a user for each process.
 //
 // Graphql is the envelope of GraphQL, in a READ as well (query and variables only; a page's body is a
 // variable, and any error makes the read one). The braces of the query are its own. A mutation was done
@@ -268,7 +280,7 @@
 // {first_sent}, {param.x}, each in its kind of read. In samples {sample}, the name, and
 // {sample_hex}. Elsewhere {param.x}. A brace is written twice.
 //
-// In a path {secret.x} is a secret of that name, for APIs that want theirs there. It is put in only when
+// In a path {secret.x} is a secret of that name, for APIs that want theirs there; so it is in the body of a session. It is put in only when
 // a request is made, and masked in whatever the destination says of it.
 //
 // A value never leaves its position. In a path it is one segment or a part of

@@ -22,6 +22,9 @@ func (l *loader) explainWrites(k *kind) {
 		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
 	}
 	for _, a := range []*auth{&l.d.auth, l.d.readAuth} {
+		if a != nil && a.session != nil {
+			k.explain("%s", a.session.words())
+		}
 		if a != nil && a.signs {
 			k.explain("The login is a statement for %s, signed with the private key %s and valid for %s. The key stays here; the token endpoint gives a token for the statement.", a.clientID.written(), a.secret, statementLasts)
 		}

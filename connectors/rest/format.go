@@ -36,12 +36,53 @@ type fileParameter struct {
 }
 
 type fileAuth struct {
+	At      yamlfile.Place
+	Bearer  *fileBearer     `yaml:"bearer"`
+	Basic   *fileBasic      `yaml:"basic"`
+	Header  *fileHeaderAuth `yaml:"header"`
+	OAuth2  *fileOAuth2     `yaml:"oauth2"`
+	Session *fileSession    `yaml:"session"`
+	SigV4   *fileSigV4      `yaml:"sigv4"`
+}
+
+// fileSession is a call that logs in.
+type fileSession struct {
+	At      yamlfile.Place
+	Request fileRequest     `yaml:",inline"`
+	Token   fileTaken       `yaml:"token"`
+	Header  yamlfile.Text   `yaml:"header"`
+	Prefix  string          `yaml:"prefix"`
+	Cookie  yamlfile.Text   `yaml:"cookie"`
+	Must    []fileCondition `yaml:"must"`
+	Ended   fileEndings     `yaml:"ended"`
+}
+
+// fileEnding is an answer that says that the session has ended.
+type fileEnding struct {
 	At     yamlfile.Place
-	Bearer *fileBearer     `yaml:"bearer"`
-	Basic  *fileBasic      `yaml:"basic"`
-	Header *fileHeaderAuth `yaml:"header"`
-	OAuth2 *fileOAuth2     `yaml:"oauth2"`
-	SigV4  *fileSigV4      `yaml:"sigv4"`
+	Status fileStatuses   `yaml:"status"`
+	Where  *fileCondition `yaml:"where"`
+}
+
+// fileEndings is one of them or a list.
+type fileEndings []fileEnding
+
+// FillYAML reads it.
+func (s *fileEndings) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	*s = oneOrMore(r, n, at, func(one *fileEnding) { one.At = at })
+}
+
+// oneOrMore reads a list, or one element that stands for a list of it, with its place.
+func oneOrMore[T any](r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place, place func(*T)) []T {
+	var all []T
+	if n.IsList() {
+		r.Fill(n, at.Field, &all)
+		return all
+	}
+	var one T
+	r.Fill(n, at.Field, &one)
+	place(&one)
+	return []T{one}
 }
 
 type fileSigV4 struct {
@@ -210,14 +251,7 @@ type fileThrottles []fileThrottle
 
 // FillYAML reads it.
 func (s *fileThrottles) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	if n.IsList() {
-		r.Fill(n, at.Field, (*[]fileThrottle)(s))
-		return
-	}
-	var one fileThrottle
-	r.Fill(n, at.Field, &one)
-	one.At = at
-	*s = fileThrottles{one}
+	*s = oneOrMore(r, n, at, func(one *fileThrottle) { one.At = at })
 }
 
 // fileRefusal is where an answer says why it refuses.
@@ -234,14 +268,7 @@ type fileSources []fileVersion
 
 // FillYAML reads it.
 func (s *fileSources) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
-	if n.IsList() {
-		r.Fill(n, at.Field, (*[]fileVersion)(s))
-		return
-	}
-	var one fileVersion
-	r.Fill(n, at.Field, &one)
-	one.At = at
-	*s = fileSources{one}
+	*s = oneOrMore(r, n, at, func(one *fileVersion) { one.At = at })
 }
 
 // fileStatuses is one HTTP status or a list of them.

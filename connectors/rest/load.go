@@ -183,7 +183,7 @@ func (l *loader) account(f *fileDeclaration) {
 	if f.ReadAuth != nil {
 		l.d.readAuth = &auth{}
 		l.auth(l.d.readAuth, f.ReadAuth)
-		if name := l.d.readAuth.secret; name != "" && name == l.d.auth.secret {
+		if slices.ContainsFunc(l.d.readAuth.secrets(), func(name string) bool { return slices.Contains(l.d.auth.secrets(), name) }) {
 			l.At(f.ReadAuth.At, "has the secret of auth; want one of its own, such as read_token")
 		}
 		if f.Auth == nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -20,10 +21,17 @@ type login struct {
 func (c *Connector) newLogin(a *auth, transport http.RoundTripper) (*login, error) {
 	by := &login{auth: a}
 	var err error
-	if a.scheme == "oauth2" {
+	if a.scheme == "oauth2" || a.session != nil {
 		by.tokens, err = c.newTokens(a, transport)
 	}
 	return by, err
+}
+
+// heed forgets a token, or a session, that was refused.
+func (by *login) heed(ctx context.Context, used *token, status int, err error) {
+	if used != nil && (status == http.StatusUnauthorized || connectors.FateOf(err) == connectors.FateLogin) {
+		by.tokens.drop(ctx, used)
+	}
 }
 
 // mark stands for a secret in a path until the request is made: what is built, compared and said before

@@ -50,7 +50,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if gone, said, _ := r.says(a); gone && !notNow(err) {
 				return result{strong: r.showsAll(said, a)}, nil
 			}
-			if r.request.shape == nil {
+			if r.request.shape == nil && !notNow(err) {
 				err = noPath(a, err)
 			}
 		}

@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -200,18 +201,24 @@ func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend
 	if ctx.Value(asWriterKey{}) != nil {
 		by = c.writes
 	}
+	a, err := c.readBy(ctx, by, d, u)
+	if errors.Is(err, errEnded) { // once more, by a new session
+		a, err = c.readBy(ctx, by, d, u)
+	}
+	if err != nil { // errors may quote what the destination says
+		a.Body = []byte(c.masks.text(string(a.Body)))
+	}
+	return a, err
+}
+
+func (c *Connector) readBy(ctx context.Context, by *login, d *draft, u *neturl.URL) (httpsend.Answer, error) {
 	req, used, err := c.request(ctx, by, d, u)
 	if err != nil {
 		return httpsend.Answer{}, err
 	}
 	a, err := c.client.Read(req)
-	if a.Status == http.StatusUnauthorized && used != nil {
-		by.tokens.drop(ctx, used)
-	}
-	err = c.d.throttle.ofRead(a, c.d.shape, err)
-	if err != nil { // errors may quote what the destination says
-		a.Body = []byte(c.masks.text(string(a.Body)))
-	}
+	err = by.auth.ofRead(a, c.d.shape, c.d.throttle.ofRead(a, c.d.shape, err))
+	by.heed(ctx, used, a.Status, err)
 	return a, err
 }
 
@@ -229,8 +236,11 @@ func (c *Connector) readAs(ctx context.Context, d *draft, u *neturl.URL, accept 
 	return a, doc, err
 }
 
-// notNow reports whether an API asked to wait.
-func notNow(err error) bool { return err != nil && connectors.FateOf(err) == connectors.FateThrottled }
+// notNow reports whether an API asked to wait, or refused the login: its answer says nothing of records.
+func notNow(err error) bool {
+	fate := connectors.FateOf(err)
+	return fate == connectors.FateThrottled || fate == connectors.FateLogin
+}
 
 // accepted takes the further statuses that are read like 200.
 func accepted(accept []int, a httpsend.Answer, err error) error {

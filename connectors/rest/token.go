@@ -26,7 +26,7 @@ const (
 	tokenTimeout = 30 * time.Second
 )
 
-// tokens fetches access tokens by a grant of OAuth 2.0 and keeps the last one.
+// tokens fetches access tokens by a grant of OAuth 2.0, or opens sessions, and keeps the last one.
 type tokens struct {
 	c      *Connector
 	secret string // the name of the client's
@@ -37,16 +37,19 @@ type tokens struct {
 	claims map[string]any
 	config clientcredentials.Config
 	http   *http.Client
+	// session is a login by a call of its own, nil for a grant.
+	session *session
 	// fetching is held by the goroutine that reads last or fetches a new token, so that concurrent
 	// requests fetch one token. A wait for it can be cancelled by a context.
 	fetching chan struct{}
 	last     *token
 }
 
-// token is one access token.
+// token is one access token, or one session.
 type token struct {
-	value string
-	until time.Time // zero: until it is refused
+	value  string
+	cookie *http.Cookie // which has the value; nil: it goes into a header
+	until  time.Time    // zero: until it is refused
 }
 
 // expiryMargin is how long before its end a token is no longer used: it must
@@ -54,6 +57,9 @@ type token struct {
 const expiryMargin = 30 * time.Second
 
 func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, error) {
+	if a.session != nil {
+		return &tokens{c: c, session: a.session, fetching: make(chan struct{}, 1)}, nil
+	}
 	text, _, err := a.tokenURL.expand(c.given(), false)
 	if err != nil {
 		return nil, err
@@ -111,6 +117,9 @@ func (t *tokens) get(ctx context.Context) (*token, error) {
 func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
+	}
+	if t.session != nil {
+		return t.c.logIn(ctx, t.session)
 	}
 	config := t.config
 	var err error

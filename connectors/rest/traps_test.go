@@ -96,6 +96,41 @@ var traps = map[string]destination{
 			})
 		},
 	},
+	// Each session ends at its third request, whatever that is.
+	"odoo/order": {
+		secrets: map[string]string{"password": "odoo-hunter2"}, collection: fakerest.OdooOrders,
+		open: func() *fakerest.Fake {
+			o := fakerest.NewOdoo()
+			o.Last(3)
+			return o.Fake
+		},
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": o["x_ref"], "amount": o["x_amount"], "subject": o["x_subject"]}}, true
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
+			f.Put(fakerest.OdooOrders, func(now fakerest.View) (string, fakerest.Object) {
+				id := 9_000_000 + now.Next()
+				return fmt.Sprint(id), fakerest.Object{"id": fakerest.Number(id), "x_ref": anothers(w, taken), "x_subject": w.Expect["subject"], "x_amount": w.Expect["amount"], "x_stamp": false}
+			})
+		},
+	},
+	"desk/ticket": {
+		secrets: map[string]string{"password": "desk-hunter2"}, collection: fakerest.DeskTickets,
+		open: func() *fakerest.Fake {
+			d := fakerest.NewDesk()
+			d.Last(3)
+			return d.Fake
+		},
+		record: func(o fakerest.Object) (connectors.Record, bool) {
+			return connectors.Record{Ref: fmt.Sprint(o["id"]), Fields: intent.Fields{"order": o["order"], "amount": o["amount"], "subject": o["subject"]}}, true
+		},
+		other: func(f *fakerest.Fake, w intent.WriteIntent, _ int, taken bool) {
+			f.Put(fakerest.DeskTickets, func(now fakerest.View) (string, fakerest.Object) {
+				id := fmt.Sprint(9_000_000 + now.Next())
+				return id, fakerest.Object{"id": id, "order": anothers(w, taken), "subject": w.Expect["subject"], "amount": w.Expect["amount"]}
+			})
+		},
+	},
 	"tryton/sale": {
 		secrets: map[string]string{"token": "cm9ib3Q6MTp0b2tlbg=="}, collection: "sale.sale",
 		open: func() *fakerest.Fake { return fakerest.NewTryton(fakerest.TrytonOptions{}).Fake },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -62,15 +63,21 @@ func (c *Connector) send(ctx context.Context, w *write, r connectors.Request, v 
 	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
+	receipt, err := c.sendDraft(ctx, w, d, u, v)
+	if errors.Is(err, errEnded) { // it was not applied, and is sent once more, by a new session
+		receipt, err = c.sendDraft(ctx, w, d, u, v)
+	}
+	return receipt, err
+}
+
+func (c *Connector) sendDraft(ctx context.Context, w *write, d *draft, u *url.URL, v values) (connectors.Receipt, error) {
 	req, used, err := c.request(ctx, c.writes, d, u)
 	if err != nil {
 		return connectors.Receipt{}, unsent(err)
 	}
 	a, err := c.client.Write(req)
-	if a.Status == http.StatusUnauthorized && used != nil {
-		c.writes.tokens.drop(ctx, used)
-	}
-	receipt, err := w.receipt(a, err, v)
+	receipt, err := w.receipt(c.writes.auth.endings(), a, err, v)
+	c.writes.heed(ctx, used, a.Status, err)
 	receipt.Reply, receipt.URL = c.masked(receipt.Reply), c.Mask(receipt.URL)
 	return receipt, err
 }
@@ -268,8 +275,9 @@ func (w *write) condition(d *draft, r connectors.Request, v values) error {
 	return err
 }
 
-// receipt is the content of the answer; its error is what is known.
-func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Receipt, error) {
+// receipt is the content of the answer; its error is what is known. ended are the answers of which the
+// login says that the session has ended.
+func (w *write) receipt(ended []answerRule, a httpsend.Answer, err error, v values) (connectors.Receipt, error) {
 	if a.Status == 0 {
 		return connectors.Receipt{}, err
 	}
@@ -278,7 +286,7 @@ func (w *write) receipt(a httpsend.Answer, err error, v values) (connectors.Rece
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
-	err = w.throttle.heed(a, doc, bodyErr == nil, w.spent(a, err, w.meaning(a, doc, bodyErr == nil, err)))
+	err = w.throttle.heed(a, doc, bodyErr == nil, w.spent(a, err, w.meaning(ended, a, doc, bodyErr == nil, err)))
 	receipt.Reply = w.refusal.reply(a, doc, bodyErr == nil, err != nil)
 	if err != nil {
 		return receipt, err
@@ -304,10 +312,10 @@ func (v version) of(doc any, h http.Header) string {
 }
 
 // meaning is what an answer means: by the declaration, otherwise by its status.
-func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error) error {
+func (w *write) meaning(ended []answerRule, a httpsend.Answer, doc any, isJSON bool, byStatus error) error {
 	g := w.request.graphql
 	mayHaveRun := g != nil && g.mayHaveRun(doc)
-	for _, rule := range w.answers {
+	for _, rule := range slices.Concat(ended, w.answers) {
 		if !slices.Contains(rule.statuses, a.Status) || mayHaveRun && rule.saysNotApplied() {
 			continue
 		}
@@ -332,7 +340,7 @@ func (w *write) meaning(a httpsend.Answer, doc any, isJSON bool, byStatus error)
 
 // saysNotApplied reports whether an answer by the rule means that the write had no effect.
 func (r answerRule) saysNotApplied() bool {
-	return r.means == "refused" || r.means == "throttled" || r.means == "login_refused"
+	return r.means == "refused" || r.means == "throttled" || r.means == "login_refused" || r.means == meansEnded
 }
 
 func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
@@ -353,6 +361,8 @@ func (r answerRule) verdict(a httpsend.Answer, byStatus error) error {
 		return connectors.Conflict(a.Code(), cause)
 	case "login_refused":
 		return connectors.LoginRefused(a.Code(), cause)
+	case meansEnded:
+		return connectors.LoginRefused(a.Code(), fmt.Errorf("%w, as the destination answered with %d", errEnded, a.Status))
 	case "throttled":
 		return &connectors.Error{Fate: connectors.FateThrottled, Code: a.Code(), RetryAfter: wait, Err: cause}
 	}
