@@ -28,7 +28,8 @@ var Forms = fault.Forms{
 	fault.Throttled:              nil,
 }
 
-// Set adds a fault for the requests that come from now on; Key is a path. Errors
+// Set adds a fault for the requests that come from now on; Key is a path, Field the path of a member
+// of what is stored, with dots. Errors
 // wrap [fault.ErrInvalid].
 func (f *Fake) Set(set fault.Fault) error {
 	forms, own := maps.Clone(Forms), false

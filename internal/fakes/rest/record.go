@@ -11,27 +11,29 @@ import (
 // storing is a plan that leaves after where before was (nil: nothing). The member at path, names with
 // dots between, can be dropped or stored in capitals.
 func storing(collection, id string, before, after Object, path string, answer func(stored Object) Answer) Plan {
-	at := func(o Object) (map[string]any, string) {
-		names := strings.Split(path, ".")
+	p := Plan{Collection: collection, ID: id, After: after, Create: before == nil, Answer: answer}
+	p.spoils(before, path)
+	return p
+}
+
+// spoils makes the member at path the one that is dropped, which leaves what was there before, or
+// stored in capitals.
+func (p *Plan) spoils(before Object, path string) {
+	names := strings.Split(path, ".")
+	last := names[len(names)-1]
+	at := func(o Object) map[string]any {
 		m := map[string]any(o)
 		for _, name := range names[:len(names)-1] {
 			m, _ = m[name].(map[string]any)
 		}
-		return m, names[len(names)-1]
+		return m
 	}
-	return Plan{
-		Collection: collection, ID: id, After: after, Create: before == nil, Answer: answer,
-		Drop: func(stored Object) {
-			m, name := at(stored)
-			old, _ := at(before)
-			m[name] = old[name]
-		},
-		Normalise: func(stored Object) {
-			m, name := at(stored)
-			if text, ok := m[name].(string); ok {
-				m[name] = strings.ToUpper(text)
-			}
-		},
+	p.Drop = func(stored Object) { at(stored)[last] = at(before)[last] }
+	p.Normalise = func(stored Object) {
+		m := at(stored)
+		if text, ok := m[last].(string); ok {
+			m[last] = strings.ToUpper(text)
+		}
 	}
 }
 

@@ -194,19 +194,21 @@ func (s *Sheets) batch(r *Request, now View) (Plan, *Answer) {
 	return s.plan(id, before, row, a), nil
 }
 
-// plan stores a row; its last cell is the one that suffers.
+// plan stores a row; its last cell that is not empty is the one that suffers.
 func (s *Sheets) plan(id string, before, row Object, a Answer) Plan {
 	p := storing(SheetRows, id, before, row, "", func(Object) Answer { return a })
-	p.Drop = func(stored Object) {
-		if cells := listAt(stored, "values"); len(cells) > 0 {
-			cells[len(cells)-1] = nil
+	change := func(to func(v any) any) func(stored Object) {
+		return func(stored Object) {
+			for i, v := range slices.Backward(listAt(stored, "values")) {
+				if v != nil && v != "" {
+					listAt(stored, "values")[i] = to(v)
+					return
+				}
+			}
 		}
 	}
-	p.Normalise = func(stored Object) {
-		if cells := listAt(stored, "values"); len(cells) > 0 {
-			cells[len(cells)-1] = strings.ToUpper(fmt.Sprint(cells[len(cells)-1]))
-		}
-	}
+	p.Drop = change(func(any) any { return nil })
+	p.Normalise = change(func(v any) any { return strings.ToUpper(fmt.Sprint(v)) })
 	p.Duplicate = func(stored Object, now View) (string, Object) { // a copy takes its metadata along
 		for _, m := range listAt(stored, "metadata") {
 			m.(map[string]any)["metadataId"] = Number(1_000_000 + now.Next())

@@ -97,6 +97,9 @@ func (s *SOAP) answer(status int, name, content string) Answer {
 
 // element is an element with a text, in a spelling of chance.
 func (s *SOAP) element(name string, v any) string {
+	if v == nil {
+		v = ""
+	}
 	text := html.EscapeString(fmt.Sprint(v))
 	attribute := []string{"", ` xsi:type="xsd:string"`, ` lang="en"`}[s.random.IntN(3)]
 	switch {

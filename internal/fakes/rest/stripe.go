@@ -235,8 +235,7 @@ func (s *Stripe) create(name string) func(*Request, View) (Plan, *Answer) {
 		if refused != nil && refused.Status != http.StatusPaymentRequired {
 			return stripeKept(refused), nil
 		}
-		p := s.stored(name, o)
-		p.Create = true
+		p := s.stored(name, nil, o)
 		p.Duplicate = func(stored Object, now View) (string, Object) {
 			stored["id"] = stripeBlank(name, now)["id"]
 			return stored.Text("id"), stored
@@ -274,26 +273,21 @@ func (s *Stripe) settle(p *Plan) {
 }
 
 // stored is a plan that stores an object and shows it.
-func (s *Stripe) stored(name string, o Object) Plan {
-	text := stripeKinds[name].text
-	return Plan{
-		Collection: name, ID: o.Text("id"), After: o,
-		Answer:    func(stored Object) Answer { return Answer{Status: 200, Body: stored.Shown()} },
-		Drop:      func(stored Object) { stored[text] = nil },
-		Normalise: func(stored Object) { stored[text] = strings.ToUpper(stored.Text(text)) },
-	}
+func (s *Stripe) stored(name string, before, o Object) Plan {
+	return storing(name, o.Text("id"), before, o, stripeKinds[name].text, shows(200))
 }
 
 func (s *Stripe) update(name string) func(*Request, View) (Plan, *Answer) {
 	return func(r *Request, now View) (Plan, *Answer) {
-		o := now.Get(name, r.PathValue("id"))
-		if o == nil || o["deleted"] == true {
+		before := now.Get(name, r.PathValue("id"))
+		if before == nil || before["deleted"] == true {
 			return Plan{}, stripeMissing(404, stripeKinds[name].object, r.PathValue("id"), "id")
 		}
+		o := before.Clone()
 		if a := stripeFill(o, r.Body, stripeKinds[name].update); a != nil {
 			return Plan{}, a
 		}
-		return s.stored(name, o), nil
+		return s.stored(name, before, o), nil
 	}
 }
 
@@ -487,7 +481,7 @@ func (s *Stripe) act(r *Request, now View) (Plan, *Answer) {
 	default:
 		return stripeKept(stripeInvalid("payment_intent_unexpected_state", "", "This PaymentIntent could not be "+action+"ed because it has a status of "+status+".")), nil
 	}
-	return s.stored(StripePaymentIntents, o), nil
+	return s.stored(StripePaymentIntents, now.Get(StripePaymentIntents, o.Text("id")), o), nil
 }
 
 // delete leaves a customer's id behind, and nothing of an invoice item.

@@ -141,6 +141,9 @@ func (f *Fake) perform(r *Request, l lot, plan func(*Request, View) (Plan, *Answ
 		return *instead
 	}
 	stored := p.After.Clone()
+	if l.storing.Field != "" {
+		p.spoils(f.now().Get(p.Collection, p.ID), l.storing.Field)
+	}
 	alter(&p, l.storing.Kind, stored)
 	if l.storing.Kind != fault.PhantomSuccess {
 		f.apply(fault.ByRequest, p.Collection, p.ID, stored)
