@@ -29,6 +29,12 @@ const (
 	LacksNullField = "null"      // Fixture.NullField
 	LacksFindStamp = "findstamp" // a stamped record cannot be found by its stamp under another key
 	LacksElsewhere = "elsewhere" // Fixture.Elsewhere
+
+	// What some destinations do not do.
+	LacksReplay      = "replay"      // a repeat under the key of a first send is refused as a conflict, not answered as the first was
+	LacksRetryAfter  = "retryafter"  // a limit is answered without a time to wait
+	LacksRemoval     = "removal"     // what was created cannot be removed; the inverse of a create is an update
+	LacksStampUpdate = "stampupdate" // a stamp can be told only to the write that made the record
 )
 
 // Harness is how the suite gets at one kind of destination.

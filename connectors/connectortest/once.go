@@ -67,11 +67,13 @@ func harmlessRepeat(c *check, w intent.WriteType) {
 	c.effects(in.Key, effects+1)
 	r.Attempt = 2
 	_, err := c.f.Connector.Write(c.Context(), r)
-	if native(p, w) {
+	if native(p, w) && !c.lacks(LacksReplay) {
 		c.fate(err, "the destination knows the key and gives the first answer again", connectors.FateAnswered)
-		c.effects(in.Key, effects+1)
-	} else if err != nil {
+	} else if err != nil || native(p, w) {
 		conflicting(c, err)
+	}
+	if native(p, w) {
+		c.effects(in.Key, effects+1)
 	}
 	o := c.see(query(in), left(w))
 	c.likeStore(in, o)

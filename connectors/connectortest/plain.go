@@ -27,7 +27,7 @@ func plainSubjects(h Harness) []subject {
 	for _, w := range h.Writes {
 		all = append(all, subject{"write/" + string(w), nil, func(c *check) { roundTrip(c, w) }})
 		if w == intent.Update {
-			all = append(all, subject{"stamp/update", nil, stampOnUpdate})
+			all = append(all, subject{"stamp/update", []string{LacksStampUpdate}, stampOnUpdate})
 		}
 	}
 	return all

@@ -123,7 +123,7 @@ func throttled(c *check) {
 	_, sends, err := c.sent(c.request(in, before))
 	c.fate(err, "the destination throttled", connectors.FateThrottled)
 	var e *connectors.Error
-	if errors.As(err, &e) && e.RetryAfter <= 0 {
+	if errors.As(err, &e) && e.RetryAfter <= 0 && !c.lacks(LacksRetryAfter) {
 		c.Error("the destination answered how long to wait; the error does not contain it")
 	}
 	if sends > 1 {

@@ -66,7 +66,8 @@ func (h *Harness) defaults(t *testing.T) {
 	if h.Open == nil || !slices.Contains(h.Writes, intent.Create) {
 		t.Fatal("harness: Open and Writes are required, and create must be among Writes")
 	}
-	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp, LacksElsewhere}
+	known := []string{LacksNear, LacksSeed, LacksChange, LacksSends, LacksNullField, LacksFindStamp, LacksElsewhere,
+		LacksReplay, LacksRetryAfter, LacksRemoval, LacksStampUpdate}
 	for _, v := range Kinds() {
 		known = append(known, string(v))
 	}
@@ -126,6 +127,15 @@ func (c *check) whole(needs []string) {
 	if f.Connector == nil || f.Intent == nil || f.Records == nil || f.Effects == nil {
 		c.Fatal("harness: Connector, Intent, Records and Effects are required")
 	}
+}
+
+// lacks reports whether the destination does not do something, and logs why.
+func (c *check) lacks(name string) bool {
+	reason, ok := c.h.Lacks[name]
+	if ok {
+		c.Logf("declared: no %s: %s", name, reason)
+	}
+	return ok
 }
 
 func (c *check) set(v fault.Kind, variant string) {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
@@ -119,6 +120,7 @@ func (c *writeOnlyCheck) request(n int) connectors.Request {
 // counted compares what reached the destination with what should have.
 func (c *writeOnlyCheck) counted(sends, effects int) {
 	c.Helper()
+	<-time.After(bubblePatience) // what is late has come
 	synctest.Wait()
 	if s, e := c.f.Sends(), c.f.Effects(); s != sends || e != effects {
 		c.Errorf("%d sends and %d effects, want %d and %d", s, e, sends, effects)
