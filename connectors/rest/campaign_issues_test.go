@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // dig is the value at a path of names and indexes, nil where there is none.
@@ -55,6 +57,14 @@ func marked(text any) (marker, rest string) {
 	return m[1], m[2]
 }
 
+const wholeFile = "a file is its contents; a commit has all of them or is refused"
+
+// ownText is of what has no field but a text, which has our mark.
+func ownText(kind string) map[string]string {
+	reason := "the text of a " + kind + " is all that is declared of it, and has our mark: another text is none of ours"
+	return map[string]string{string(fault.DroppedField): reason, string(fault.NormalisedField): reason}
+}
+
 func init() {
 	github := func(kind string, d destination) {
 		d.kind, d.parameters, d.secrets, d.lag = kind, map[string]string{"owner": "acme", "repo": "widgets"}, map[string]string{"token": "github-token"}, 8*time.Minute
@@ -71,7 +81,11 @@ func init() {
 		destinations["github-changes/"+kind] = d
 	}
 	github("comment", destination{
-		collection: fakerest.HubComments,
+		collection: fakerest.HubComments, member: "marker", traits: traits{lacks: ownText("comment")}, update: intent.Fields{"body": "It is late."},
+		alter: func(o fakerest.Object) {
+			mark, _, _ := strings.Cut(o.Text("body"), "\n")
+			o["body"], o["updated_at"] = mark+"\nBy hand.", "2036-01-01T00:00:00Z"
+		},
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"issue": fmt.Sprint(1_000_000 + n/20), "marker": fmt.Sprintf("run-%03d", n)},
 				Expect: intent.Fields{"body": fmt.Sprint("Run ", n, " passed.\n- all of it")}}
@@ -99,7 +113,11 @@ func init() {
 		return map[string]any{"label": label, "ref": ref}
 	}
 	github("pull-request", destination{
-		collection: fakerest.HubPulls, native: true,
+		collection: fakerest.HubPulls, native: true, member: "head", update: intent.Fields{"title": "Changed"}, traits: traits{spoils: "title", lacks: map[string]string{
+			connectortest.LacksRemoval:           "a pull request cannot be deleted; it is closed",
+			string(fault.DuplicateBehindOurBack): "there is one open pull request between two branches",
+		}},
+		alter: func(o fakerest.Object) { o["title"], o["updated_at"] = "By hand", "2036-01-01T00:00:00Z" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"head": fmt.Sprintf("acme:fix-%03d", n), "base": "main"},
 				Expect: intent.Fields{"title": fmt.Sprint("Fix ", n), "body": "It was broken."}}
@@ -122,6 +140,12 @@ func init() {
 	destinations["github-files/file"] = destination{
 		kind: "file", parameters: map[string]string{"owner": "acme", "repo": "widgets"}, secrets: map[string]string{"token": "github-token"}, collection: fakerest.HubFiles, native: true, lag: 8 * time.Minute,
 		open: func() *fakerest.Fake { return fakerest.NewGitHub(fakerest.GitHubOptions{}).Fake },
+		traits: traits{lacks: map[string]string{
+			string(fault.DuplicateBehindOurBack): "a path has one file",
+			string(fault.DroppedField):           wholeFile, string(fault.NormalisedField): wholeFile,
+		}},
+		member: "path", update: intent.Fields{"content": "Y2hhbmdlZAo="},
+		alter: func(o fakerest.Object) { o["sha"], o[".text"] = fmt.Sprintf("%040x", 1<<40), "changed by hand" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"branch": "main", "path": fmt.Sprintf("docs/a b/ü-%03d.md", n)},
 				Expect: intent.Fields{"content": base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "# Run %d\n", n))}}
@@ -142,7 +166,9 @@ func init() {
 	}
 	destinations["gitlab-issues/issue"] = destination{
 		kind: "issue", parameters: map[string]string{"project": "42"}, secrets: map[string]string{"token": "glpat-readback"}, collection: fakerest.GitLabIssues, lag: 40 * time.Second,
-		open: func() *fakerest.Fake { return fakerest.NewGitLab(fakerest.GitLabOptions{}).Fake },
+		open:   func() *fakerest.Fake { return fakerest.NewGitLab(fakerest.GitLabOptions{Owner: true}).Fake }, // no one else deletes issues
+		update: intent.Fields{"title": "Changed"}, traits: traits{spoils: "title"},
+		alter: func(o fakerest.Object) { o["title"], o["updated_at"] = "By hand", "2036-01-01T00:00:00Z" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"marker": fmt.Sprintf("alert-%03d", n)},
 				Expect: intent.Fields{"title": fmt.Sprint("Disk ", n), "description": "It is full.", "labels": []any{"ops"}}}

@@ -11,13 +11,14 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 func init() {
 	bracketed, lastLine := regexp.MustCompile(`(?s)^(.*) \[(\S+)\]$`), regexp.MustCompile(`(?s)^(.*)\n-# (\S+) rb-\S+$`)
 	destinations["twilio-messages/sms"] = destination{
 		kind: "sms", parameters: map[string]string{"account": "AC1"}, secrets: map[string]string{"token": "twilio-token"},
-		collection: fakerest.TwilioMessages, lag: 40 * time.Second,
+		collection: fakerest.TwilioMessages, member: "reference", traits: traits{spoils: "from", lacks: map[string]string{string(fault.NormalisedField): "the numbers of a message have one form, and its text has our reference"}}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake { return fakerest.NewTwilio(fakerest.TwilioOptions{}).Fake },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"to": fmt.Sprint("+1555010000", n%4), "reference": fmt.Sprintf("A-%03d", n)},
@@ -39,7 +40,7 @@ func init() {
 		},
 	}
 	destinations["discord-messages/message"] = destination{
-		kind: "message", secrets: map[string]string{"token": "discord-token"}, collection: fakerest.DiscordMessages, lag: 40 * time.Second,
+		kind: "message", secrets: map[string]string{"token": "discord-token"}, collection: fakerest.DiscordMessages, member: "reference", traits: traits{lacks: ownText("message")}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake { return fakerest.NewDiscord(fakerest.DiscordOptions{}).Fake },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"channel": []string{"100", "200"}[n%2], "reference": fmt.Sprintf("note-%03d", n)},
@@ -49,15 +50,20 @@ func init() {
 			text, reference, ok := ending(lastLine, o["content"])
 			return connectors.Record{Ref: o.Text("id"), Fields: intent.Fields{"channel": o["channel_id"], "reference": reference, "content": text}}, ok
 		},
-		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by another bot
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by another bot; with our line if taken
 			f.Put(fakerest.DiscordMessages, func(now fakerest.View) (string, fakerest.Object) {
 				id := fmt.Sprint(max(0, now.At().UnixMilli()-1_420_070_400_000)<<22 | now.Next())
-				return id, fakerest.Object{"id": id, "channel_id": w.Key["channel"], "content": w.Expect["content"], "author": map[string]any{"id": "13", "bot": true}}
+				o := fakerest.Object{"id": id, "channel_id": w.Key["channel"], "content": w.Expect["content"], "author": map[string]any{"id": "13", "bot": true}}
+				if taken {
+					o["content"] = fmt.Sprintf("%v\n-# %v rb-%s", o["content"], w.Key["reference"], strings.Repeat("a", 32))
+				}
+				return id, o
 			})
 		},
 	}
 	quickbooks := func(kind, collection, name string, d destination) {
-		d.kind, d.collection, d.lag = kind, collection, 40*time.Second
+		d.kind, d.collection, d.lag, d.spoils = kind, collection, 40*time.Second, "TotalAmt"
+		d.lacks = map[string]string{string(fault.NormalisedField): "what is declared are ids and amounts, which have one form"}
 		d.parameters, d.secrets = map[string]string{"realm": "9130"}, map[string]string{"token": "qb-readback"}
 		d.open = func() *fakerest.Fake { return fakerest.NewQuickBooks(fakerest.QuickBooksOptions{}).Fake }
 		d.record = func(o fakerest.Object) (connectors.Record, bool) {
@@ -90,7 +96,7 @@ func init() {
 			Expect: intent.Fields{"customer": "1", "total": amount, "invoice": fmt.Sprint(n), "applied": amount}}
 	}})
 	destinations["intercom-replies/reply"] = destination{
-		kind: "reply", parameters: map[string]string{"admin": "1"}, secrets: map[string]string{"token": "intercom-token"}, collection: fakerest.IntercomParts, lag: 40 * time.Second,
+		kind: "reply", parameters: map[string]string{"admin": "1"}, secrets: map[string]string{"token": "intercom-token"}, collection: fakerest.IntercomParts, member: "reference", traits: traits{lacks: ownText("part")}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake {
 			s := fakerest.NewIntercom(fakerest.IntercomOptions{})
 			for n := range 4 {
@@ -117,6 +123,7 @@ func init() {
 			})
 		},
 	}
+	const wholeRefund = "an amount is refunded or refused, and the note has our reference"
 	const order = "gid://shopify/Order/"
 	shopify := func(kind string, d destination) {
 		d.kind, d.native = kind, true
@@ -131,7 +138,10 @@ func init() {
 		destinations["shopify/"+kind] = d
 	}
 	shopify("refund", destination{
-		collection: fakerest.ShopifyRefunds,
+		collection: fakerest.ShopifyRefunds, member: "reference", traits: traits{refusal: "userErrors", lacks: map[string]string{
+			string(fault.LaggingRead):  "an order by its id is shown as it is",
+			string(fault.DroppedField): wholeRefund, string(fault.NormalisedField): wholeRefund,
+		}},
 		create: func(n int) intent.WriteIntent { // twenty of an order
 			return intent.WriteIntent{Key: intent.Fields{"order": fmt.Sprint(order, 700+n/20), "reference": fmt.Sprintf("return-%03d", n)}, Expect: intent.Fields{"amount": fmt.Sprintf("%d.50", 5+n)}}
 		},
@@ -151,7 +161,8 @@ func init() {
 		},
 	})
 	shopify("order-note", destination{
-		collection: fakerest.ShopifyOrders,
+		collection: fakerest.ShopifyOrders, update: intent.Fields{"note": "Changed"},
+		alter: func(o fakerest.Object) { o["note"], o["updatedAt"] = "By hand", "2036-01-01T00:00:00Z" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Write: intent.Update, Key: intent.Fields{"order": fmt.Sprint(order, 700+n)}, Expect: intent.Fields{"note": fmt.Sprint("Gift ", n)}}
 		},

@@ -13,12 +13,13 @@ import (
 func init() {
 	destinations["bamboohr-employees/employee"] = destination{
 		kind: "employee", parameters: map[string]string{"company": "acme"}, secrets: map[string]string{"login": base64.StdEncoding.EncodeToString([]byte("bamboo-key:x"))},
-		collection: fakerest.BambooEmployees, lag: 40 * time.Second,
+		collection: fakerest.BambooEmployees, update: intent.Fields{"jobTitle": "Director"}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake {
 			b := fakerest.NewBambooHR(fakerest.BambooOptions{}) // numbers are not unique: the harder one
 			b.Seed(fakerest.Object{"firstName": "There", "lastName": "Before"})
 			return b.Fake
 		},
+		alter: func(o fakerest.Object) { o["jobTitle"] = "By hand" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"employeeNumber": fmt.Sprintf("E-%03d", n)},
 				Expect: intent.Fields{"firstName": "Ada", "lastName": fmt.Sprint("Lovelace ", n), "jobTitle": "Engineer"}}

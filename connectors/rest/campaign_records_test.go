@@ -9,9 +9,14 @@ import (
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
 
+// posted is the metadata of a message that another program posted under our reference.
+func posted(member string, w intent.WriteIntent) map[string]any {
+	return map[string]any{"event_type": "readback", "event_payload": map[string]any{member: w.Key["reference"], "stamp": "another's"}}
+}
+
 func init() {
 	destinations["slack-messages/message"] = destination{
-		kind: "message", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, lag: 20 * time.Second,
+		kind: "message", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, traits: traits{spoils: "text"}, patience: 2 * time.Minute, member: "reference", lag: 20 * time.Second,
 		open: func() *fakerest.Fake {
 			return fakerest.NewSlack(fakerest.SlackOptions{PageLimit: 999, ReadEvery: -1}).Fake
 		},
@@ -23,16 +28,20 @@ func init() {
 			reference := dig(o, "metadata", "event_payload", "reference")
 			return connectors.Record{Ref: o.Text("ts"), Fields: intent.Fields{"reference": reference, "channel": o[".channel"], "text": o["text"]}}, reference != nil
 		},
-		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by a person; by a program under our reference, if taken
 			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
 				ts := fmt.Sprintf("%d.%06d", now.At().Unix(), now.Next())
-				return fmt.Sprint(w.Key["channel"], "/", ts), fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "text": w.Expect["text"]}
+				o := fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "text": w.Expect["text"]}
+				if taken {
+					o["metadata"] = posted("reference", w)
+				}
+				return fmt.Sprint(w.Key["channel"], "/", ts), o
 			})
 		},
 	}
 	const root = "946684000.000001"
 	destinations["slack-messages/reply"] = destination{
-		kind: "reply", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, lag: 20 * time.Second,
+		kind: "reply", secrets: map[string]string{"token": "xoxb-readback"}, collection: fakerest.SlackMessages, traits: traits{spoils: "text"}, patience: 2 * time.Minute, member: "reference", lag: 20 * time.Second,
 		open: func() *fakerest.Fake {
 			s := fakerest.NewSlack(fakerest.SlackOptions{PageLimit: 999, ReadEvery: -1})
 			for _, channel := range []string{"C1", "C2"} { // a message of readback's own, whose reference a reply has as well
@@ -48,20 +57,27 @@ func init() {
 			reference := dig(o, "metadata", "event_payload", "reply")
 			return connectors.Record{Ref: o.Text("ts"), Fields: intent.Fields{"reference": reference, "channel": o[".channel"], "thread": o["thread_ts"], "text": o["text"]}}, reference != nil
 		},
-		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, _ bool) { // the same text, by a person
+		other: func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) { // the same text, by a person; by a program under our reference, if taken
 			f.Put(fakerest.SlackMessages, func(now fakerest.View) (string, fakerest.Object) {
 				ts := fmt.Sprintf("%d.%06d", now.At().Unix(), now.Next())
-				return fmt.Sprint(w.Key["channel"], "/", ts), fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "thread_ts": root, "text": w.Expect["text"]}
+				o := fakerest.Object{"type": "message", "user": "U2", "ts": ts, ".channel": w.Key["channel"], "thread_ts": root, "text": w.Expect["text"]}
+				if taken {
+					o["metadata"] = posted("reply", w)
+				}
+				return fmt.Sprint(w.Key["channel"], "/", ts), o
 			})
 		},
 	}
 	destinations["servicenow-records/record"] = destination{
 		kind: "record", parameters: map[string]string{"instance": "acme", "user": "robot"}, secrets: map[string]string{"password": "now-password"},
-		collection: fakerest.ServiceNowRecords, lag: 40 * time.Second,
+		collection: fakerest.ServiceNowRecords, traits: traits{spoils: "short_description"}, update: intent.Fields{"short_description": "Changed"}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake {
 			s := fakerest.NewServiceNow(fakerest.ServiceNowOptions{})
 			s.Seed(fakerest.Object{"short_description": "there before"})
 			return s.Fake
+		},
+		alter: func(o fakerest.Object) {
+			o["short_description"], o["sys_updated_on"] = "By hand", "2036-01-01 00:00:00"
 		},
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"correlation_id": fmt.Sprintf("case-%03d", n)},
@@ -82,10 +98,11 @@ func init() {
 	}
 	destinations["airtable-records/record"] = destination{
 		kind: "record", parameters: map[string]string{"base": "appReadback", "table": "Orders"}, secrets: map[string]string{"token": "patReadback"},
-		collection: fakerest.AirtableRecords, lag: 40 * time.Second,
+		collection: fakerest.AirtableRecords, traits: traits{spoils: "fields.Name"}, update: intent.Fields{"Name": "Changed"}, lag: 40 * time.Second,
 		open: func() *fakerest.Fake {
 			return fakerest.NewAirtable(fakerest.AirtableOptions{Fields: []string{"Key", "Name", "Readback"}}).Fake
 		},
+		alter: func(o fakerest.Object) { o["fields"].(map[string]any)["Name"] = "By hand" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"Key": fmt.Sprintf("A-%03d", n)}, Expect: intent.Fields{"Name": fmt.Sprint("Order ", n)}}
 		},

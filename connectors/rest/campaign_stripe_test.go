@@ -3,9 +3,11 @@ package rest_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/connectortest"
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 )
@@ -17,6 +19,7 @@ func init() {
 	account := func(n int) string { return fmt.Sprint("cus_", n/20) }
 	stripe := func(kind, collection string, d destination) {
 		d.kind, d.collection, d.native, d.lag = kind, collection, true, 40*time.Second
+		d.lacks = map[string]string{connectortest.LacksRetryAfter: "no time to wait is promised"}
 		d.secrets = map[string]string{"key": "sk_test_readback"}
 		d.open = func() *fakerest.Fake {
 			s := fakerest.NewStripe(fakerest.StripeOptions{RefundPending: 3 * time.Hour})
@@ -43,6 +46,8 @@ func init() {
 		return func(f *fakerest.Fake, w intent.WriteIntent, n int, taken bool) {
 			f.Put(collection, func(now fakerest.View) (string, fakerest.Object) {
 				o := more(n)
+				maps.Copy(o, fakerest.Object(w.Key))
+				delete(o, "reference")
 				o["id"], o["metadata"] = fmt.Sprint("by_hand_", now.Next()), map[string]any{}
 				if taken {
 					o["metadata"] = map[string]any{"reference": w.Key["reference"]}
@@ -52,6 +57,7 @@ func init() {
 		}
 	}
 	stripe("refund", fakerest.StripeRefunds, destination{
+		member: "reference",
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"payment_intent": payment(n), "reference": fmt.Sprintf("return-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "reason": "requested_by_customer"}}
@@ -62,6 +68,7 @@ func init() {
 		}),
 	})
 	stripe("payment-intent", fakerest.StripePaymentIntents, destination{
+		member: "reference",
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("order-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Order ", n)}}
@@ -72,6 +79,7 @@ func init() {
 		}),
 	})
 	stripe("invoice-item", fakerest.StripeInvoiceItems, destination{
+		member: "reference",
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"customer": account(n), "reference": fmt.Sprintf("hours-%03d", n)},
 				Expect: intent.Fields{"amount": json.Number(fmt.Sprint(500 + n)), "currency": "usd", "description": fmt.Sprint("Hours ", n)}}
@@ -82,6 +90,7 @@ func init() {
 		}),
 	})
 	stripe("customer", fakerest.StripeCustomers, destination{
+		update: intent.Fields{"name": "Changed"}, alter: func(o fakerest.Object) { o["name"] = "By hand" },
 		create: func(n int) intent.WriteIntent {
 			return intent.WriteIntent{Key: intent.Fields{"email": fmt.Sprintf("ada-%03d@example.com", n)}, Expect: intent.Fields{"name": fmt.Sprint("Ada ", n)}}
 		},

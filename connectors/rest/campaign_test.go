@@ -11,8 +11,6 @@ import (
 	"maps"
 	rand1 "math/rand"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,21 +63,19 @@ type destination struct {
 	lag time.Duration
 	// names are those of the account, by the fake's; see renamed.
 	names map[string]string
+
+	// What the suite of connectors needs besides. member is that of the key which names a
+	// record; default the only one.
+	member string
+	// update is what an update declares, where there is one, and alter another actor's change of a
+	// record, by hand.
+	update intent.Fields
+	alter  func(o fakerest.Object)
+	// patience is how long one read may take where calls are paced. Default a second.
+	patience time.Duration
+	traits
 	// trap means that the declaration is test data.
 	trap bool
-}
-
-func (d destination) declaration(t *testing.T, name string) *rest.Declaration {
-	if !d.trap {
-		return shippedDeclaration(t, name)
-	}
-	return loadOnce(t, "trap "+name, func() (*rest.Declaration, error) {
-		text, err := os.ReadFile(filepath.Join("testdata", "traps", name+".yaml"))
-		if err != nil {
-			return nil, err
-		}
-		return rest.Load(text, name+".yaml")
-	})
 }
 
 // connector is one with its profiles.
@@ -175,10 +171,7 @@ func (d destination) connector(t *testing.T, declaration string, f *fakerest.Fak
 	if d.connect != nil {
 		return d.connect(t, f)
 	}
-	con, err := rest.New(d.declaration(t, declaration), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: renamed{d.names, f.Transport()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	con, _ := d.api(declaration, f).connector(t)
 	return con
 }
 

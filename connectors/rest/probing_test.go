@@ -1,11 +1,9 @@
 package rest_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 
-	"github.com/readback-go/readback/connectors/rest"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/internal/probe"
 )
@@ -46,11 +44,8 @@ func TestProbingUnderOwnKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := destinations[name]
-				con, err := rest.New(shippedDeclaration(t, strings.TrimSuffix(name, "/"+d.kind)), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: d.open().Transport()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				rep, err := probe.Run(t.Context(), con, con.Profiles()[d.kind], d.kind, probe.Options{Rounds: 2})
+				con, p := d.api(name, d.open()).connector(t)
+				rep, err := probe.Run(t.Context(), con, p, d.kind, probe.Options{Rounds: 2})
 				if err != nil || len(rep.Weaker) > 0 || len(rep.Left) > 0 {
 					t.Errorf("error %v\n%s", err, rep.Text())
 				}

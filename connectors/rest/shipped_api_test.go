@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,10 +21,11 @@ import (
 	"github.com/readback-go/readback/verify"
 )
 
-// api is a shipped declaration on the fake of its API.
+// api is a declaration on the fake of its API.
 type api struct {
 	fake       *fakerest.Fake
 	name, kind string
+	trap       bool   // the declaration is test data, not a shipped one
 	collection string // of the fake
 	list       string // the path of the lookup, to which the faults of reads apply
 	lookups    int    // how many requests of that path one read makes; default 1
@@ -37,13 +40,24 @@ type api struct {
 	// put stores a record as another actor would, alter changes one.
 	put   func(fields intent.Fields, stamp string) error
 	alter func(o fakerest.Object, fields intent.Fields) error
-	lacks map[string]string
+	traits
 	// unlisted is why there is no list of all records.
 	unlisted string
 	// change is another actor's change, besides what the intents name.
 	change intent.Fields
 	// names are those of the account, by the fake's; see renamed.
 	names map[string]string
+}
+
+// traits are what the suite of connectors must know of an API.
+type traits struct {
+	// first is the path of the first of two calls that are one write: it meets no fault.
+	first string
+	// spoils is the member of an object, with dots, that is not stored, or stored otherwise, and refusal
+	// the form of a refusal that says so. Default the fake's.
+	spoils, refusal string
+	// lacks is what the API cannot have or does not do, and why.
+	lacks map[string]string
 }
 
 func secrets(of map[string]string) map[string]func(context.Context) (string, error) {
@@ -71,6 +85,21 @@ func loadOnce(t *testing.T, name string, load func() (*rest.Declaration, error))
 	return d
 }
 
+// declaration loads a shipped declaration, or test data where it is a trap.
+func declaration(t *testing.T, name string, trap bool) *rest.Declaration {
+	t.Helper()
+	if !trap {
+		return shippedDeclaration(t, name)
+	}
+	return loadOnce(t, "trap "+name, func() (*rest.Declaration, error) {
+		text, err := os.ReadFile(filepath.Join("testdata", "traps", name+".yaml"))
+		if err != nil {
+			return nil, err
+		}
+		return rest.Load(text, name+".yaml")
+	})
+}
+
 func shippedDeclaration(t *testing.T, name string) *rest.Declaration {
 	t.Helper()
 	return loadOnce(t, name, func() (*rest.Declaration, error) { return rest.ShippedDeclaration(name) })
@@ -79,7 +108,7 @@ func shippedDeclaration(t *testing.T, name string) *rest.Declaration {
 // connector loads the declaration and connects it with the fake.
 func (a api) connector(t *testing.T) (*rest.Connector, connectors.Profile) {
 	t.Helper()
-	d := shippedDeclaration(t, a.name)
+	d := declaration(t, a.name, a.trap)
 	o := a.options
 	o.Transport = renamed{a.names, a.fake.Transport()}
 	c, err := rest.New(d, o)
@@ -118,7 +147,7 @@ func (a api) effects(key intent.Fields) int {
 	for _, e := range a.fake.Effects() {
 		before, was := a.record(e.Before)
 		after, is := a.record(e.After)
-		if e.By == fault.ByRequest && (was && has(before.Fields, key) || is && has(after.Fields, key)) {
+		if e.By == fault.ByRequest && e.Collection == a.collection && (was && has(before.Fields, key) || is && has(after.Fields, key)) {
 			n++
 		}
 	}
@@ -147,11 +176,20 @@ func (a api) fixture(t *testing.T) *connectortest.Fixture {
 		Connector: c, Profile: p, Intent: a.intent, Near: a.near, Unlisted: a.unlisted,
 		Set: func(v fault.Kind, how string) error {
 			f := fault.Fault{Kind: v, Times: 1, How: how}
+			switch v {
+			case fault.DroppedField, fault.NormalisedField:
+				f.Field = a.spoils
+			case fault.Refused:
+				f.How = a.refusal
+			}
 			if v == fault.LaggingRead || v == fault.UnreadableRead || v == fault.HangingRead {
 				f.Key = a.list
 			}
 			if v == fault.LaggingRead {
 				f.Times = max(a.lookups, 1) // all of them come from the same replica
+			}
+			if a.first != "" {
+				f.Match = func(r fault.Request) bool { return r.Key != a.first }
 			}
 			return a.fake.Set(f)
 		},
@@ -166,9 +204,19 @@ func (a api) fixture(t *testing.T) *connectortest.Fixture {
 			return a.alter(o, fields)
 		},
 		Records: a.under, Effects: a.effects,
-		Sends: func() int { writes, _ := a.fake.Count(); return writes },
+		Sends: a.sends,
 		Same:  sameAs(p),
 	}
+}
+
+// sends is how many writes arrived: two calls that are one write count once.
+func (a api) sends() (n int) {
+	for _, call := range a.fake.Calls() {
+		if call.Write && call.Path != a.first {
+			n++
+		}
+	}
+	return n
 }
 
 func merged(in intent.WriteIntent) intent.Fields {

@@ -30,11 +30,11 @@ func calendar() (api, *fakerest.Calendar) {
 			Secrets:    secrets(map[string]string{"token": "ya29"}),
 		},
 		intent: event, near: nearEvents, record: eventRecord,
-		lacks: map[string]string{
+		traits: traits{lacks: map[string]string{
 			string(fault.LaggingRead):            "events are read by id alone, which does not lag",
 			string(fault.DuplicateBehindOurBack): "there is one event under an id",
 			connectortest.LacksFindStamp:         "the id is the key: no event of ours can have another",
-		},
+		}},
 	}
 	a.put = func(f intent.Fields, stamp string) error { return putEvent(c, f, stamp) }
 	a.alter = func(o fakerest.Object, f intent.Fields) error {

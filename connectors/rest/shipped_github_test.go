@@ -43,7 +43,7 @@ func gitHub(o fakerest.GitHubOptions) (api, *fakerest.GitHub) {
 		},
 		alter:  func(o fakerest.Object, f intent.Fields) error { return hubAlter(g, o, f) },
 		change: intent.Fields{"body": "by hand"},
-		lacks:  map[string]string{connectortest.LacksFindStamp: "issues are listed by the label of their key; a second label for each, with its stamp, would clutter the repository"},
+		traits: traits{lacks: map[string]string{connectortest.LacksFindStamp: "issues are listed by the label of their key; a second label for each, with its stamp, would clutter the repository"}},
 	}, g
 }
 

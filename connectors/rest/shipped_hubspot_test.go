@@ -32,10 +32,10 @@ func hubSpot(kind string) (api, *fakerest.HubSpot) {
 		intent:  func(w intent.WriteType, n int) intent.WriteIntent { return contact(kind, key, w, n) },
 		near:    func(n int) []intent.WriteIntent { return nearContacts(kind, key, n) },
 		record:  contactRecord,
-		lacks: map[string]string{
+		traits: traits{lacks: map[string]string{
 			string(fault.LaggingRead):            "contacts are read by id or unique value alone, which does not lag",
 			string(fault.DuplicateBehindOurBack): "e-mail addresses and keys are unique",
-		},
+		}},
 	}
 	a.put = func(f intent.Fields, stamp string) error { return putContact(h, key, f, stamp) }
 	a.alter = func(o fakerest.Object, f intent.Fields) error {

@@ -36,10 +36,10 @@ func salesforce(unique bool) (api, *fakerest.Salesforce) {
 			Secrets:    secrets(map[string]string{"client_secret": "consumer-secret"}),
 		},
 		intent: account, near: nearAccounts, record: accountRecord,
-		lacks: map[string]string{
+		traits: traits{lacks: map[string]string{
 			string(fault.LaggingRead): "SOQL asks the transactional store, which does not lag",
 			string(fault.Throttled):   "it says that the quota is used up and not for how long; see TestSalesforceAnswers",
-		},
+		}},
 	}
 	if unique {
 		a.lacks[string(fault.DuplicateBehindOurBack)] = "the key is unique"

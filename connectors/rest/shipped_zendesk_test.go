@@ -39,7 +39,7 @@ func zendesk(o fakerest.ZendeskOptions) (api, *fakerest.Zendesk) {
 		},
 		alter:  func(o fakerest.Object, f intent.Fields) error { return zendeskAlter(z, o, f) },
 		change: intent.Fields{"type": "task"},
-		lacks:  map[string]string{connectortest.LacksFindStamp: "tickets can be listed by external id alone; by tag only the search finds them, which lags"},
+		traits: traits{lacks: map[string]string{connectortest.LacksFindStamp: "tickets can be listed by external id alone; by tag only the search finds them, which lags"}},
 	}, z
 }
 

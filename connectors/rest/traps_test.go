@@ -41,7 +41,7 @@ var traps = map[string]destination{
 		},
 	},
 	"redmine/issue": {
-		secrets: map[string]string{"token": "redmine-key"}, collection: fakerest.RedmineIssues,
+		secrets: map[string]string{"token": "redmine-key"}, collection: fakerest.RedmineIssues, traits: traits{spoils: "subject"},
 		open: func() *fakerest.Fake {
 			return fakerest.NewRedmine(fakerest.RedmineOptions{Fields: []string{"Order", "Amount"}}).Fake
 		},
@@ -66,7 +66,7 @@ var traps = map[string]destination{
 		},
 	},
 	"gitea/issue": {
-		secrets: map[string]string{"token": "gitea-token"}, collection: fakerest.GiteaIssues,
+		secrets: map[string]string{"token": "gitea-token"}, collection: fakerest.GiteaIssues, traits: traits{spoils: "title"},
 		open: func() *fakerest.Fake { return fakerest.NewGitea(fakerest.GiteaOptions{}).Fake },
 		record: func(o fakerest.Object) (connectors.Record, bool) {
 			order, amount := marked(o["body"])
@@ -192,11 +192,7 @@ func TestTraps(t *testing.T) {
 // meets makes one create that meets a fault, beside what another actor wrote.
 func (d destination) meets(t *testing.T, name string, kind fault.Kind, want ledger.Status) {
 	f := d.open()
-	declaration, _, _ := strings.Cut(name, "/")
-	con, err := rest.New(d.declaration(t, declaration), rest.Options{Secrets: secrets(d.secrets), Transport: f.Transport()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	con, _ := d.api(name, f).connector(t)
 	if err := con.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
