@@ -59,6 +59,8 @@ type Connector struct {
 	client        *httpsend.Client
 	paces         map[*read]*pace
 	masks         masks
+	// otherNames means that the account names a member otherwise than the declaration does by default.
+	otherNames bool
 	// probed means that the probe succeeded once.
 	probed atomic.Bool
 }
@@ -176,7 +178,7 @@ func (c *Connector) named() error {
 	if err != nil {
 		return fmt.Errorf("with the option Parameters: %w", err)
 	}
-	c.d = d
+	c.d, c.otherNames = d, true
 	return nil
 }
 

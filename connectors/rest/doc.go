@@ -247,7 +247,8 @@
 // else its example, and again with the value of each account, so one of them is needed. No two parameters
 // may name one member, nor one that the file names itself beside it. What requests send and ask for must be
 // named by the same parameter as what records show; the name in intents stays that of fields. Nothing says
-// that an API knows a name: let the probe, or visible, ask for it, or a wrong one finds nothing.
+// that an API knows a name: let the probe, or visible, ask for it, or a wrong one finds nothing. A probe that
+// does is made once before an absence is believed, for an account with other names than the defaults.
 //
 // A CONDITION is {path: JSONPath} or {header: Name} with one of equals (a value
 // or a list of them), contains and exists (something that is not null).

@@ -32,11 +32,22 @@ type asWriterKey struct{}
 // assure makes the probe before the first write that relies on a unique key, where the
 // declaration requires it: uniqueness can be a setting of the API, which may be unchecked.
 func (c *Connector) assure(ctx context.Context, w *write) error {
-	if !c.d.probeFirst || !w.unique || c.probed.Load() {
+	if !c.d.probeFirst || !w.unique {
+		return nil
+	}
+	if err := c.probeOnce(ctx); err != nil {
+		return fmt.Errorf("the probe, which the declaration wants before the first write: %w", err)
+	}
+	return nil
+}
+
+// probeOnce makes the probe, unless it succeeded before.
+func (c *Connector) probeOnce(ctx context.Context) error {
+	if c.probed.Load() {
 		return nil
 	}
 	if err := c.Probe(ctx); err != nil {
-		return fmt.Errorf("the probe, which the declaration wants before the first write: %w", err)
+		return err
 	}
 	c.probed.Store(true)
 	return nil

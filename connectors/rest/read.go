@@ -162,7 +162,15 @@ func (c *Connector) ask(ctx context.Context, m *merge, r *read, v values) (resul
 
 // see reads the container of the records, so that "may not see it" is not mistaken for "is not
 // there".
+//
+// Where the account has other names than the declaration, the probe is made once, if it asks for one of
+// them: under a wrong name nothing is found either.
 func (c *Connector) see(ctx context.Context, r *read, v values) error {
+	if c.otherNames && slices.ContainsFunc(c.d.names, c.d.probe.asksFor) {
+		if err := c.probeOnce(ctx); err != nil {
+			return fmt.Errorf("nothing was found, and whether the account has what its parameters name is unknown: the probe: %w", err)
+		}
+	}
 	if r.visible == nil {
 		return nil
 	}

@@ -194,7 +194,7 @@ func TestWrongNames(t *testing.T) {
 		"hubspot, not unique":    {"nothing keeps a second one away", hs("keyed-contact"), map[string]string{"key_property": "website", "stamp_property": "company"}, `read "get-by-key": refused (400)`, true, true, 1},
 		"hubspot, the address":   {"one value would be lost", hs("contact"), map[string]string{"stamp_property": "email"}, `the parameter stamp_property names "email"`, false, false, 0},
 		"notion, no key":         {"there is no such property", pages, map[string]string{"key_property": "Gone"}, `read "query": refused (400)`, true, false, 0},
-		"notion, no stamp":       {"there is no such property", pages, map[string]string{"stamp_property": "Gone"}, `read "query": refused (400)`, true, false, 0},
+		"notion, no stamp":       {"there is no such property", pages, map[string]string{"stamp_property": "Gone"}, "what must hold of $.properties['Gone'].rich_text does not", true, false, 0},
 		"notion, no title":       {"there is no such property", pages, map[string]string{"title_property": "Gone"}, "Gone is not a property that exists", false, true, 0},
 		"notion, another":        {"one value would be lost", pages, map[string]string{"stamp_property": "Notes"}, `the parameter stamp_property names "Notes"`, false, false, 0},
 		"notion, a blank at end": {"no property has it", pages, map[string]string{"stamp_property": "Stamp "}, "Parameters.stamp_property does not match", false, false, 0},
@@ -259,5 +259,64 @@ func TestWrongNames(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestNothingUnderAWrongName: that nothing is found under another field than the one that was meant is no
+// absence. A record that is there is not called deleted. The probe, which says so, is made once.
+func TestNothingUnderAWrongName(t *testing.T) {
+	for name, tt := range map[string]struct {
+		key    string // the field that is named
+		names  map[string]string
+		probes int
+		err    bool
+	}{
+		"the wrong one": {"Phone", nil, 3, true},
+		"another":       {"Order_Ref__c", otherNames["salesforce-objects"].names, 1, false},
+		"the default":   {externalKey, nil, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, _ := salesforce(true)
+				if err := a.put(intent.Fields{externalKey: "acc-001", "Name": "Acme"}, ""); err != nil {
+					t.Fatal(err)
+				}
+				a.names = tt.names
+				a.options.Parameters = maps.Clone(a.options.Parameters)
+				a.options.Parameters["key_field"] = tt.key
+				if tt.names != nil {
+					a.options.Parameters["stamp_field"] = tt.names[externalStamp]
+				}
+				con, _ := a.connector(t)
+				for n := range 3 {
+					o, err := con.Read(t.Context(), a.query(a.intent(intent.Delete, 2), ""))
+					if (err != nil) != tt.err || len(o.Records) > 0 {
+						t.Errorf("read %d: %v, %v", n, o.Records, err)
+					}
+				}
+				probes := 0
+				for _, call := range a.fake.Calls() {
+					if strings.HasSuffix(call.Path, "/describe") {
+						probes++
+					}
+				}
+				if probes != tt.probes {
+					t.Errorf("%d probes, want %d", probes, tt.probes)
+				}
+				var reg connectors.Registry
+				if err := reg.Register(a.name, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+					t.Fatal(err)
+				}
+				e := engine.New(ledger.NewMemory(), &reg, nil)
+				t.Cleanup(e.Close)
+				out, err := e.Do(t.Context(), whole(a, a.intent(intent.Delete, 1)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if gone := len(a.fake.Now(a.collection)) == 0; gone == tt.err || (out.Status == ledger.Verified) != gone {
+					t.Errorf("the delete is %s: %s; the record is gone: %t", out.Status, out.Text, gone)
+				}
+			})
+		})
 	}
 }
