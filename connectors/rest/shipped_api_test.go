@@ -56,6 +56,8 @@ type traits struct {
 	// spoils is the member of an object, with dots, that is not stored, or stored otherwise, and refusal
 	// the form of a refusal that says so. Default the fake's.
 	spoils, refusal string
+	// renews means that a read which is answered with 401 is made again after a new login.
+	renews bool
 	// lacks is what the API cannot have or does not do, and why.
 	lacks map[string]string
 }

@@ -115,10 +115,10 @@ var traps = map[string]destination{
 		},
 	},
 	"desk/ticket": {
-		secrets: map[string]string{"password": "desk-hunter2"}, collection: fakerest.DeskTickets,
+		secrets: map[string]string{"password": "desk-hunter2"}, collection: fakerest.DeskTickets, traits: traits{renews: true},
 		open: func() *fakerest.Fake {
 			d := fakerest.NewDesk()
-			d.Last(3)
+			d.Last(20) // fewer than several at once make would end each before it has served
 			return d.Fake
 		},
 		record: func(o fakerest.Object) (connectors.Record, bool) {
