@@ -30,7 +30,7 @@ demo: ## three ways to write 100 orders, counted by the destination
 
 .PHONY: run
 run: ## a server to try out, with a destination that loses answers; RUN="--listen 127.0.0.1:8090"
-	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/readback ./cmd/readback && cd $(BIN) && exec ./readback serve --dev --sample $(RUN)
+	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/readback ./cmd/readback && cd $(BIN) && exec ./readback dev $(RUN)
 
 .PHONY: cross
 cross: ## builds for every system that is released, without cgo

@@ -49,10 +49,14 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil && !a.began {
-		err = &usageError{err}
+		err = &usageError{err: err}
 		a.json = a.json || slices.Contains(args, "--json") // which may follow an argument that could not be parsed
+	}
+	var usage *usageError
+	if errors.As(err, &usage) {
+		usage.command = cmd.CommandPath()
 	}
 	if err != nil {
 		return a.fail(err)
@@ -83,12 +87,15 @@ func (a *app) does(f func(ctx context.Context, args []string) (int, error)) func
 }
 
 // usageError reports a command line that cannot be parsed.
-type usageError struct{ err error }
+type usageError struct {
+	err     error
+	command string // whose help says what is right, once it is known
+}
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
+func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
 
 // print writes a value as JSON or as text, either of which is safe for a terminal.
 func (a *app) print(v any, text func() string) error {

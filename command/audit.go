@@ -51,7 +51,7 @@ With --heads the check fails if the heads end before the newest one that the led
 signed: the file was emptied or shortened. Heads that are collected once a day end
 early too. --behind 24h allows that for the last 24 hours.
 
-Exit code: 0 if nothing is wrong, 43 if something is. All tenants are checked unless
+Exit code: 0 if nothing is wrong, 40 if something is. All tenants are checked unless
 --tenant names one.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.verifyAudit(ctx, heads, keys, behind) }),
@@ -220,7 +220,7 @@ func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time
 		return 0, err
 	}
 	if !r.OK() {
-		return exitTampered, nil
+		return exitAttention, nil
 	}
 	return 0, nil
 }

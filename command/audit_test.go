@@ -30,7 +30,7 @@ func TestAuditOnTheCommandLine(t *testing.T) {
 	p, heads, public := chained(t)
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
 	says(t, p.want(0, p.run("audit", "verify")), "Nothing is chained here")
-	says(t, p.want(exitNotFound, p.run("audit", "head")), "no head")
+	says(t, p.want(exitRefused, p.run("audit", "head")), "no head")
 	says(t, p.want(0, p.run("audit", "seal")), "signed 1 heads")
 	p.submit(exitVerified, order("A-2", ""))
 	says(t, p.want(0, p.run("audit", "verify")), "not sealed yet", "proves little")
@@ -58,13 +58,13 @@ func TestAuditOnTheCommandLine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := p.want(exitTampered, p.run("audit", "verify", "--json"))
+	r := p.want(exitAttention, p.run("audit", "verify", "--json"))
 	var found audit.Report
 	if err := json.Unmarshal([]byte(r.out), &found); err != nil || len(found.Problems) == 0 ||
 		found.Problems[0].Kind != audit.Altered || string(found.Problems[0].Write) != id || found.Problems[0].Seq != 3 {
 		t.Errorf("error %v: %s", err, r.out)
 	}
-	says(t, p.want(exitTampered, p.run("audit", "verify")), "altered: tenant", id, "event 3", "Something is wrong")
+	says(t, p.want(exitAttention, p.run("audit", "verify")), "altered: tenant", id, "event 3", "Something is wrong")
 }
 
 // moved is a file of heads in a folder of its own.
@@ -92,7 +92,7 @@ func TestAuditRefuses(t *testing.T) {
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", filepath.Join(p.dir, "none"), "--key", public)), "--heads", "no such file")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--heads", public, "--key", public)), "--heads", "line 1")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--key", other)), "private")
-	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", other+".pub")), "bad head", "not trusted")
+	says(t, p.want(exitAttention, p.run("audit", "verify", "--heads", heads, "--key", other+".pub")), "bad head", "not trusted")
 	p.configure(p.url, "audit: {heads: {key_file: gone.pem}}\n")
 	says(t, p.want(exitConfig, p.run("audit", "seal")), "audit.heads", "gone.pem")
 }
@@ -173,8 +173,8 @@ func TestAuditAgainstHeadsThatWereRemoved(t *testing.T) {
 	}
 	first, _, _ := strings.Cut(string(all), "\n")
 	says(t, p.want(0, verify(string(all))), "up to the newest heads", "the newest signed at", "before this check", "Not covered by any chain", "feed of changes")
-	says(t, p.want(exitTampered, verify("")), "heads end", "an empty file proves nothing")
-	says(t, p.want(exitTampered, verify(first+"\n")), "heads end: tenant", "the heads that were given were shortened")
+	says(t, p.want(exitAttention, verify("")), "heads end", "an empty file proves nothing")
+	says(t, p.want(exitAttention, verify(first+"\n")), "heads end: tenant", "the heads that were given were shortened")
 	says(t, p.want(0, verify(first+"\n", "--behind", "1h")), "the newest signed")
 	says(t, p.want(exitUsage, verify(first, "--behind", "-1s")), "--behind: is -1s; want 0s or more")
 	says(t, p.want(exitUsage, p.run("audit", "verify", "--behind", "1h")), "--behind: is 1h", "want --heads")

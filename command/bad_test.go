@@ -175,8 +175,8 @@ func TestLedgerThatIsNoLedger(t *testing.T) {
 	says(t, p.want(exitUnavailable, p.run("list")), p.ledger, "does not exist", "`readback submit` makes it")
 	garbage := strings.Repeat("this is no database, but a text of notes.  ", 500)
 	p.write("readback.db", garbage)
-	p.refused(exitUnusable, "ledger_corrupt", order("A-1", ""), "ledger corrupt", p.ledger, "Keep the file as it is", "Nothing was sent")
-	p.want(exitUnusable, p.run("list"))
+	p.refused(exitUnavailable, "ledger_corrupt", order("A-1", ""), "ledger corrupt", p.ledger, "Keep the file as it is", "Nothing was sent")
+	p.want(exitUnavailable, p.run("list"))
 	p.calls(0)
 	if text, err := os.ReadFile(p.ledger); err != nil || string(text) != garbage {
 		t.Errorf("the file was changed (%v)", err)
@@ -197,12 +197,12 @@ func TestLedgerThatContradictsItself(t *testing.T) {
 			p := newPlace(t, o)
 			write := id(t, p.submit(exitReview, order("A-1", "")))
 			p.spoil(tt.statement)
-			r := p.want(exitUnusable, p.run("show", write))
+			r := p.want(exitUnavailable, p.run("show", write))
 			says(t, r, "ledger corrupt", "Nothing was sent")
 			switch name {
 			case "events": // which only show reads
 			case "versions": // nothing can be asked of it
-				p.refused(exitUnusable, "ledger_corrupt", order("A-1", ""), "ledger corrupt")
+				p.refused(exitUnavailable, "ledger_corrupt", order("A-1", ""), "ledger corrupt")
 			default: // it is there, and may have been sent
 				p.refused(exitUnknown, "unknown", order("A-1", ""), "ledger corrupt", "an earlier call may have sent it", "an operator must repair it")
 			}
@@ -220,7 +220,7 @@ func TestLedgerThatWasCutShort(t *testing.T) {
 	if err := os.Truncate(p.ledger, 5000); err != nil {
 		t.Fatal(err)
 	}
-	p.refused(exitUnusable, "ledger_corrupt", order("B-1", ""), "ledger corrupt", p.ledger)
+	p.refused(exitUnavailable, "ledger_corrupt", order("B-1", ""), "ledger corrupt", p.ledger)
 	p.calls(20)
 }
 
@@ -228,9 +228,9 @@ func TestLedgerOfANewerVersion(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	p.spoil("UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
-	p.refused(exitUnusable, "ledger_version", order("A-2", ""), "ledger of a newer version", "use the program that upgraded it, or a newer one", "Nothing was sent")
+	p.refused(exitUnavailable, "ledger_version", order("A-2", ""), "ledger of a newer version", "use the program that upgraded it, or a newer one", "Nothing was sent")
 	for _, args := range [][]string{{"show", write}, {"list"}, {"review"}, {"resume"}, {"resume", write}, {"work"}} {
-		p.want(exitUnusable, p.run(args...))
+		p.want(exitUnavailable, p.run(args...))
 	}
 	p.calls(1)
 	p.spoil("UPDATE ledger_meta SET version = version - 1, compatible_from = 1")
@@ -294,8 +294,8 @@ func TestClockGoingBackwards(t *testing.T) {
 	p.submit(exitVerified, order("A-2", "")) // the step of a time daemon
 
 	p.now = later(0)
-	p.refused(exitUnusable, "clock", order("A-3", ""), "clock went backwards", "set this machine's clock right", "Nothing was sent", "readback resume --reset-clock")
-	p.want(exitUnusable, p.run("resume"))
+	p.refused(exitUnavailable, "clock", order("A-3", ""), "clock went backwards", "set this machine's clock right", "Nothing was sent", "readback resume --reset-clock")
+	p.want(exitUnavailable, p.run("resume"))
 	p.calls(2)
 	says(t, p.want(0, p.run("show", write)), "VERIFIED") // the recorded events can be read
 	if n := len(p.writes()); n != 2 {

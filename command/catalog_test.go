@@ -40,7 +40,11 @@ func TestShippedDeclarationsCanBePrintedAndChecked(t *testing.T) {
 	for _, name := range rest.Shipped() {
 		text := p.want(0, p.run("destination", "print", name)).out
 		path := p.write(name+".yaml", text)
-		says(t, p.want(0, p.run("destination", "check", path)), "needs the secret", "create: ", "settle time")
+		r := p.want(0, p.run("destination", "check", path))
+		says(t, r, "needs the secret", "settle time")
+		if !strings.Contains(r.out, "create: ") && !strings.Contains(r.out, "update: ") { // an upsert is an update
+			t.Errorf("%s explains no write:\n%s", name, r.out)
+		}
 	}
 	says(t, p.want(exitUsage, p.run("destination", "print", "erp")), "github-issues")
 }
@@ -120,8 +124,8 @@ func TestDestinationSuggest(t *testing.T) {
 		t.Errorf("%v; want the draft, and what it lacks", answer)
 	}
 
-	says(t, p.want(exitNotFound, suggest(file, "makeBooking")), "bookings.yaml: ", `there is no operation "makeBooking"; the nearest are createBooking`)
-	says(t, p.want(exitNotFound, suggest(file, "listBookings")), "only reads", "such as createBooking")
+	says(t, p.want(exitRefused, suggest(file, "makeBooking")), "bookings.yaml: ", `there is no operation "makeBooking"; the nearest are createBooking`)
+	says(t, p.want(exitRefused, suggest(file, "listBookings")), "only reads", "such as createBooking")
 	says(t, p.want(exitInvalid, suggest(p.write("old.yaml", "swagger: '2.0'\ninfo: {title: x, version: '1'}\npaths: {/a: {}}\n"), "x")), "old.yaml: ", "openapi is missing")
 	says(t, p.want(exitUsage, p.run("destination", "suggest", "--openapi", file)), "--operation ID")
 	says(t, p.want(exitFailed, suggest("./missing.yaml", "x")), "missing.yaml")

@@ -37,8 +37,8 @@ func TestExitCodesOfOutcomes(t *testing.T) {
 		"review": {"a field was dropped", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
 			order("A-1", ""), nil, exitReview, ledger.StatusReview, 1},
 		"compensated": {"a field was dropped, and the intent says what then", []orders.Fault{{Kind: orders.DroppedField, Field: "currency"}},
-			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitCompensated, ledger.Compensated, 0},
-		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitHeld, ledger.StatusHeld, 0},
+			order("A-1", `,"reversibility":"compensable","on_mismatch":"compensate"`), nil, exitNotApplied, ledger.Compensated, 0},
+		"held": {"its risk asks for a person", nil, order("A-1", `,"risk":"approve"`), nil, exitReview, ledger.StatusHeld, 0},
 		"in progress": {"the destination throttles, and the caller does not wait", []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Delay: time.Hour}},
 			order("A-1", ""), []string{"--wait", "0"}, exitInProgress, ledger.InProgress, 0},
 	}
@@ -122,16 +122,16 @@ func TestDecisionsOfAPerson(t *testing.T) {
 		code   int
 		effect int
 	}{
-		"accept":               {"as it is", dropped, "", exitReview, "accept", exitAccepted, 1},
-		"abandon":              {"given up", dropped, "", exitReview, "abandon", exitAbandoned, 1},
-		"compensate":           {"undone", dropped, undoable, exitReview, "compensate", exitCompensated, 0},
+		"accept":               {"as it is", dropped, "", exitReview, "accept", exitUnproven, 1},
+		"abandon":              {"given up", dropped, "", exitReview, "abandon", exitUnproven, 1},
+		"compensate":           {"undone", dropped, undoable, exitReview, "compensate", exitNotApplied, 0},
 		"retry what is there":  {"the record is there: a person cannot make a double", dropped, "", exitReview, "retry", exitReview, 1},
-		"approve":              {"let go", nil, risky, exitHeld, "approve", exitVerified, 1},
-		"deny":                 {"not let go", nil, risky, exitHeld, "deny", exitDenied, 0},
-		"accept what is held":  {"nothing was sent: there is nothing to accept", nil, risky, exitHeld, "accept", exitNotWaiting, 0},
-		"approve in review":    {"the wrong word", dropped, "", exitReview, "approve", exitNotWaiting, 1},
-		"accept what is done":  {"it does not wait", nil, "", exitVerified, "accept", exitNotWaiting, 1},
-		"an unknown word":      {"said before anything is opened", nil, risky, exitHeld, "yes", exitUsage, 0},
+		"approve":              {"let go", nil, risky, exitReview, "approve", exitVerified, 1},
+		"deny":                 {"not let go", nil, risky, exitReview, "deny", exitNotApplied, 0},
+		"accept what is held":  {"nothing was sent: there is nothing to accept", nil, risky, exitReview, "accept", exitRefused, 0},
+		"approve in review":    {"the wrong word", dropped, "", exitReview, "approve", exitRefused, 1},
+		"accept what is done":  {"it does not wait", nil, "", exitVerified, "accept", exitRefused, 1},
+		"an unknown word":      {"said before anything is opened", nil, risky, exitReview, "yes", exitUsage, 0},
 		"compensate the pivot": {"the intent does not allow it", dropped, "", exitReview, "compensate", exitReview, 1},
 	}
 	for name, tt := range tests {
@@ -143,7 +143,7 @@ func TestDecisionsOfAPerson(t *testing.T) {
 			r := p.want(tt.code, p.run("review", write, tt.word, "--by", "ann", "--reason", "I looked"))
 			p.effects(tt.effect, "A-1")
 			shown := p.want(0, p.run("show", write)).out
-			if named := strings.Contains(shown, "ann") && strings.Contains(shown, "I looked"); named != (tt.code != exitNotWaiting && tt.code != exitUsage) {
+			if named := strings.Contains(shown, "ann") && strings.Contains(shown, "I looked"); named != (tt.code != exitRefused && tt.code != exitUsage) {
 				t.Errorf("%s: the person's name stands in the life of the write: %t\n%s\n%s", tt.reason, named, r, shown)
 			}
 		})
@@ -152,8 +152,8 @@ func TestDecisionsOfAPerson(t *testing.T) {
 
 func TestDecisionWithoutAWait(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
-	write := id(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`)))
-	p.want(exitDenied, p.run("review", write, "deny", "--by", "ann", "--reason", "no", "--wait", "0"))
+	write := id(t, p.submit(exitReview, order("A-1", `,"risk":"approve"`)))
+	p.want(exitNotApplied, p.run("review", write, "deny", "--by", "ann", "--reason", "no", "--wait", "0"))
 }
 
 func TestUsage(t *testing.T) {
@@ -237,10 +237,10 @@ func TestTenantsAreApart(t *testing.T) {
 	r := p.submit(exitInvalid, order("A-1", ""), "--tenant", "other")
 	says(t, r, `/tenant is "acme"; want "other"`, "--tenant acme", "Nothing was recorded")
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
-	says(t, p.want(exitNotFound, p.run("show", write, "--tenant", "other")), "no such write: "+write)
+	says(t, p.want(exitRefused, p.run("show", write, "--tenant", "other")), "no such write: "+write)
 	says(t, p.want(0, p.run("list", "--tenant", "other")), "No writes.")
-	p.want(exitNotFound, p.run("review", write, "accept", "--by", "ann", "--reason", "x", "--tenant", "other"))
-	p.want(exitNotFound, p.run("resume", write, "--tenant", "other"))
+	p.want(exitRefused, p.run("review", write, "accept", "--by", "ann", "--reason", "x", "--tenant", "other"))
+	p.want(exitRefused, p.run("resume", write, "--tenant", "other"))
 }
 
 func TestListPages(t *testing.T) {
@@ -276,7 +276,7 @@ func TestListPages(t *testing.T) {
 	if first.After != "" || second.After != first.Before || first.States != nil || len(some.States) != 1 {
 		t.Errorf("after %q and %q, states %v and %v: an export cannot be distinguished from a part of one", first.After, second.After, first.States, some.States)
 	}
-	p.want(exitNotFound, p.run("list", "--before", "wr_0"))
+	p.want(exitRefused, p.run("list", "--before", "wr_0"))
 	says(t, p.want(0, p.run("list", "--state", "review,held")), "No writes.")
 }
 
@@ -294,7 +294,7 @@ func TestResumeContinuesWhatIsDue(t *testing.T) {
 	says(t, p.want(0, p.run("resume")), "Everything is settled.")
 	p.effects(1, "A-1")
 	p.effects(1, "A-2")
-	p.want(exitNotFound, p.run("resume", "wr_0"))
+	p.want(exitRefused, p.run("resume", "wr_0"))
 }
 
 func TestVerboseLogsNameTheWrite(t *testing.T) {

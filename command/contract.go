@@ -278,7 +278,7 @@ func (a *app) tryContract(ctx context.Context, u upstream, arguments string, arg
 		return fmt.Sprintf("%s showed nothing before the call of %s, and the record as called after it. The record stays: %s\n", report.Safe(strings.Join(t.Proofs, ", ")), report.Safe(tool), report.Safe(out.Ref))
 	})
 	if out.Status != ledger.Verified {
-		return exitDiffers, err
+		return exitAttention, err
 	}
 	return exitVerified, err
 }
@@ -348,7 +348,7 @@ func (a *app) checkContract(ctx context.Context, u upstream, args []string) (int
 		return 0, err
 	}
 	if len(g.Withdrawn) > 0 {
-		return exitDiffers, nil
+		return exitAttention, nil
 	}
 	return exitVerified, nil
 }

@@ -62,13 +62,13 @@ func TestContractSuggestDraftsWhatAPersonFinishes(t *testing.T) {
 	finished := p.write("finished.yaml", strings.Join(append(lines[:1], lines[2:]...), "\n"))
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
 	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
-	r := p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
+	r := p.want(exitAttention, p.run("contract", "check", finished, "--server", web.URL))
 	says(t, r, "create_order has another description or schema", "sha256:")
 
 	says(t, p.want(0, p.run("contract", "pin", finished, "--server", web.URL)), "is pinned to the tools of")
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
 	s.Replace(fakemcp.Create, "Creates an order in the order desk.") // a third build
-	p.want(exitDiffers, p.run("contract", "check", finished, "--server", web.URL))
+	p.want(exitAttention, p.run("contract", "check", finished, "--server", web.URL))
 	p.want(0, p.run("contract", "pin", finished, "--server", web.URL))
 	s.Replace(fakemcp.Create, "Creates an order, and tells everybody.")
 	says(t, p.want(0, p.run("contract", "check", finished, "--server", web.URL)), "are those that it was written for")
@@ -138,7 +138,7 @@ func TestContractTry(t *testing.T) {
 	says(t, p.want(exitUsage, try(file, fakemcp.Delete, `{}`)), "makes no record")
 	says(t, p.want(exitUsage, try(file, fakemcp.Create, `[]`)), "want a JSON object")
 	wrong := p.write("wrong.yaml", strings.Replace(text, "note: $.note, amount_cents: $.amount_cents, customer: $.customer, channel", "note: $.customer, amount_cents: $.amount_cents, customer: $.customer, channel", 1))
-	says(t, p.want(exitDiffers, try(wrong, fakemcp.Create, `{"order_id": "A-2", "note": "n"}`)), "did not prove create_order")
+	says(t, p.want(exitAttention, try(wrong, fakemcp.Create, `{"order_id": "A-2", "note": "n"}`)), "did not prove create_order")
 	if n := s.World.Calls(fakemcp.Create); n != 2 {
 		t.Errorf("%d calls, want 2", n)
 	}

@@ -51,7 +51,7 @@ func TestABusinessKeyIsNotFoundWithoutTheRedactionKey(t *testing.T) {
 	p.variable = map[string]string{"SEAL": strings.Repeat("0123456789abcdef", 4)}
 	p.submit(exitVerified, order("A-1", ""))
 	p.configure(p.url, "")
-	r := p.want(exitUnusable, p.run("erase", "--destination", "orders", "--key", `{"order_id":"A-9"}`, "--reason", "request 7", "--by", "ben"))
+	r := p.want(exitUnavailable, p.run("erase", "--destination", "orders", "--key", `{"order_id":"A-9"}`, "--reason", "request 7", "--by", "ben"))
 	says(t, r, `"a"`, "`redaction.keys`")
 	if strings.Contains(r.err, "The write is recorded") {
 		t.Errorf("no write is: %s", r.err)
@@ -111,7 +111,7 @@ func TestTheDigestKeyIsSealed(t *testing.T) {
 			says(t, p.want(0, p.run("list")), held)
 			p.refused(exitConfig, "redaction_key", order("A-3", ""), `sealed under the redaction key "b"`, "Nothing was changed, and nothing was sent by this call.")
 			p.effects(0, "A-3")
-			says(t, p.want(exitUnusable, p.run("erase", "--destination", "orders", "--key", `{"order_id":"A-1"}`, "--reason", "r", "--yes")),
+			says(t, p.want(exitUnavailable, p.run("erase", "--destination", "orders", "--key", `{"order_id":"A-1"}`, "--reason", "r", "--yes")),
 				`sealed under the redaction key "b"`, "`redaction.keys` in the configuration lists the keys")
 		})
 	}

@@ -28,8 +28,8 @@ version, clock, notes of workers, disk space) and its audit log; each destinatio
 (access and login); the retention; and writes that cannot continue without you.
 
 The command writes nothing to a destination. It writes one note to the ledger and
-deletes it again. Exit code: 0 if no check failed; 78, 69 or 70 if the configuration
-or the ledger cannot be used; otherwise 41.
+deletes it again. Exit code: 0 if no check failed; 78 or 69 if the configuration
+or the ledger cannot be used; otherwise 40.
 
 With --security the command writes nothing, contacts no destination, and prints one
 page for an auditor. Each finding is ok or failed; there are no warnings. The page

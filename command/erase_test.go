@@ -85,7 +85,7 @@ func TestBadErasing(t *testing.T) {
 		"both":                {[]string{"erase", "--destination", "orders", "--key", `{"order_id":"A-1"}`, "--write", "wr_1", "--reason", "x"}, exitUsage, "want one of them"},
 		"no JSON":             {[]string{"erase", "--destination", "orders", "--key", "A-1", "--reason", "x"}, exitUsage, `--key: it is no JSON object with the fields of the key; want one such as {"email"`},
 		"yes and dry":         {[]string{"erase", "--write", "wr_1", "--reason", "x", "--yes", "--dry-run"}, exitUsage, "--yes and --dry-run are given; want one of them"},
-		"no such write":       {[]string{"erase", "--write", "wr_1", "--reason", "x"}, exitNotFound, "no such write"},
+		"no such write":       {[]string{"erase", "--write", "wr_1", "--reason", "x"}, exitRefused, "no such write"},
 		"a telling reason":    {[]string{"erase", "--destination", "orders", "--key", `{"order_id":"SECRET"}`, "--reason", "Secret asked", "--yes"}, exitFailed, `the reason contains the value of "order_id"`},
 		"hold what":           {[]string{"hold"}, exitUsage, "hold what? want add, list or release"},
 		"hold nothing":        {[]string{"hold", "add", "--reason", "x"}, exitUsage, "nothing is named; want --destination, --destination with --key, --write, or --all"},
@@ -93,9 +93,9 @@ func TestBadErasing(t *testing.T) {
 		"hold a key of what":  {[]string{"hold", "add", "--key", `{"order_id":"A-1"}`, "--reason", "x"}, exitUsage, "--destination is missing; want the one that --key is a key of"},
 		"hold for nothing":    {[]string{"hold", "add", "--all"}, exitUsage, "--reason is missing"},
 		"hold misspelt":       {[]string{"hold", "add", "--destination", "oders", "--reason", "x"}, exitUsage, `--destination is "oders", which the configuration does not know; it has: orders`},
-		"hold no write":       {[]string{"hold", "add", "--write", "wr_1", "--reason", "x"}, exitNotFound, "no such write"},
+		"hold no write":       {[]string{"hold", "add", "--write", "wr_1", "--reason", "x"}, exitRefused, "no such write"},
 		"release for nothing": {[]string{"hold", "release", "hold_1"}, exitUsage, "--reason is missing; want why it ends"},
-		"release what":        {[]string{"hold", "release", "hold_1", "--reason", "x"}, exitNotFound, "hold_1"},
+		"release what":        {[]string{"hold", "release", "hold_1", "--reason", "x"}, exitRefused, "hold_1"},
 	} {
 		t.Run(name, func(t *testing.T) { says(t, p.want(c.code, p.run(c.args...)), c.want) })
 	}

@@ -45,9 +45,9 @@ The command writes nothing to any destination.
   readback eval checks.yaml --record baseline.json     store its rates as the baseline
   readback eval checks.yaml --baseline baseline.json   compare with them
 
-Exit code: 0 if every check passed, 50 if a destination is not as declared, 51 if a
-rate is worse, 52 if something could not be checked, 53 if the baseline does not fit,
-65 if the file of checks is invalid.`,
+Exit code: 0 if every check passed, 40 if a destination is not as declared, a rate
+is worse, something could not be checked or the baseline does not fit (--json says
+which), 65 if the file of checks is invalid.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.evaluate(ctx, args[0], e) }),
 	}
@@ -229,11 +229,11 @@ func exitOf(v eval.Verdict) int {
 	case eval.VerdictPassed:
 		return exitVerified
 	case eval.VerdictWrong:
-		return exitWrong
+		return exitAttention
 	case eval.VerdictWorse:
-		return exitWorse
+		return exitAttention
 	}
-	return exitUnchecked
+	return exitAttention
 }
 
 // written writes a file whole: if filling it fails, there is no file.

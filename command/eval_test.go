@@ -71,7 +71,7 @@ func TestEvalNeedsNoLedger(t *testing.T) {
 func TestEvalExits(t *testing.T) {
 	p := exported(t)
 	checks, base := filepath.Join(p.dir, "checks.yaml"), filepath.Join(p.dir, "baseline.json")
-	p.want(exitUnchecked, p.run("eval", checks)) // rates are to be compared, and with nothing
+	p.want(exitAttention, p.run("eval", checks)) // rates are to be compared, and with nothing
 	p.want(exitVerified, p.run("eval", checks, "--record", base))
 	p.want(exitVerified, p.run("eval", checks, "--baseline", base))
 	says(t, p.want(exitVerified, p.run("eval", checks, "--tier", "2", "--baseline", base)), "Tier 2")
@@ -81,14 +81,14 @@ func TestEvalExits(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.write("old.json", strings.Replace(string(text), `"baseline": 1`, `"baseline": 9`, 1))
-	says(t, p.want(exitBaseline, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "old.json"))), "is of version 9; want 1", "Nothing was compared")
+	says(t, p.want(exitAttention, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "old.json"))), "is of version 9; want 1", "Nothing was compared")
 	p.write("better.json", `{"baseline":1,"evaluation":"orders","taken":"2026-01-01T00:00:00Z","rates":{"retries":{"cases":0,"of":100},"reads_per_write":{"cases":0,"of":3,"values":"0x3"}}}`)
-	p.want(exitWorse, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "better.json")))
+	p.want(exitAttention, p.run("eval", checks, "--baseline", filepath.Join(p.dir, "better.json")))
 
 	if _, err := p.world.Seed(intent.Fields{"order_id": "o-1"}, ""); err != nil {
 		t.Fatal(err)
 	}
-	r := p.want(exitWrong, p.run("--json", "eval", checks, "--tier", "1"))
+	r := p.want(exitAttention, p.run("--json", "eval", checks, "--tier", "1"))
 	var report struct {
 		Verdict string `json:"verdict"`
 		Exit    int    `json:"exit"`
@@ -97,10 +97,10 @@ func TestEvalExits(t *testing.T) {
 			Wrong        int
 		} `json:"checks"`
 	}
-	if err := json.Unmarshal([]byte(r.out), &report); err != nil || report.Verdict != "wrong" || report.Exit != exitWrong || len(report.Checks) != 5 || report.Checks[0].Wrong != 1 {
+	if err := json.Unmarshal([]byte(r.out), &report); err != nil || report.Verdict != "wrong" || report.Exit != exitAttention || len(report.Checks) != 5 || report.Checks[0].Wrong != 1 {
 		t.Errorf("%v, %+v\n%s", err, report, r)
 	}
-	says(t, p.want(exitWrong, p.run("eval", checks, "--record", base)), "nothing was recorded", "WRONG: the world is not as declared")
+	says(t, p.want(exitAttention, p.run("eval", checks, "--record", base)), "nothing was recorded", "WRONG: the world is not as declared")
 	if again, err := os.ReadFile(base); err != nil || string(again) != string(text) {
 		t.Errorf("%v; the baseline is another one:\n%s", err, again)
 	}
@@ -117,7 +117,7 @@ func TestEvalOfWhatCannotBeReached(t *testing.T) {
 	p := exported(t)
 	p.configure("http://127.0.0.1:1", "")
 	p.write("checks.yaml", strings.Replace(workflowEvaluation, "name: orders\n", "name: orders\npatience: 300ms\n", 1))
-	says(t, p.want(exitUnchecked, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1")), "NOT CHECKED", "it could not be read")
+	says(t, p.want(exitAttention, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1")), "NOT CHECKED", "it could not be read")
 }
 
 // TestEvalSnapshot: changes that no intent asked for are detected.
@@ -139,7 +139,7 @@ checks: {collateral: {snapshot: before.jsonl, scopes: [{destination: orders, kin
 	edit("o-1", intent.Fields{"amount_cents": json.Number("5")})
 	p.want(exitVerified, p.run("eval", checks))
 	edit("o-2", intent.Fields{"currency": "EUR"})
-	says(t, p.want(exitWrong, p.run("eval", checks)), `/currency is "EUR", want "USD"`)
+	says(t, p.want(exitAttention, p.run("eval", checks)), `/currency is "EUR", want "USD"`)
 }
 
 // TestEvalFindings: the file has each finding, whatever the report names.
@@ -151,7 +151,7 @@ func TestEvalFindings(t *testing.T) {
 		}
 	}
 	file := filepath.Join(p.dir, "findings.jsonl")
-	p.want(exitWrong, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1", "--findings", file))
+	p.want(exitAttention, p.run("eval", filepath.Join(p.dir, "checks.yaml"), "--tier", "1", "--findings", file))
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

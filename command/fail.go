@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,19 +53,19 @@ var problems = []service.Problem{
 	{Err: otel.ErrSettings, Exit: exitConfig, Kind: "configuration"},
 	{Err: rest.ErrInvalid, Exit: exitInvalid, Kind: "declaration", Hint: "Nothing was sent. `readback destination print NAME` shows one that is right."},
 	{Err: openapi.ErrDocument, Exit: exitInvalid, Kind: "openapi", Hint: "Nothing was sent."},
-	{Err: openapi.ErrOperation, Exit: exitNotFound, Kind: "not_found", Hint: "Nothing was sent."},
+	{Err: openapi.ErrOperation, Exit: exitRefused, Kind: "not_found", Hint: "Nothing was sent."},
 	{Err: mcp.ErrInvalid, Exit: exitInvalid, Kind: "contract", Hint: "Nothing was sent. `readback contract print NAME` shows one that is right."},
 	{Err: mcp.ErrUnreachable, Exit: exitUnavailable, Kind: "unreachable", Hint: "No tool was called."},
 	{Err: rules.ErrInvalid, Exit: exitInvalid, Kind: "rules", Hint: "No rule was used. docs/guide/gate.md says what a rule can ask for."},
 	{Err: probe.ErrNoSamples, Exit: exitConfig, Kind: "no_samples", Hint: "Nothing was written. The configuration says where samples may be made."},
 	{Err: probe.ErrIrreversible, Exit: exitRefused, Kind: "irreversible", Hint: "Nothing was written. --allow-irreversible permits it."},
 	{Err: eval.ErrInvalid, Exit: exitInvalid, Kind: "invalid_evaluation", Hint: "Nothing was checked. docs/operate/evidence.md says what a file of checks looks like; `readback destinations` lists what there is."},
-	{Err: eval.ErrBaseline, Exit: exitBaseline, Kind: "baseline", Hint: "Nothing was compared."},
-	{Err: errNoWorkflow, Exit: exitNotFound, Kind: "not_found", Hint: "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
-	{Err: errNoStep, Exit: exitNotFound, Kind: "not_found", Hint: "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
-	{Err: server.ErrExposed, Exit: exitUsage, Kind: "usage", Hint: "`readback --help` says how."},
+	{Err: eval.ErrBaseline, Exit: exitAttention, Kind: "baseline", Hint: "Nothing was compared."},
+	{Err: errNoWorkflow, Exit: exitRefused, Kind: "not_found", Hint: "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
+	{Err: errNoStep, Exit: exitRefused, Kind: "not_found", Hint: "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
+	{Err: server.ErrExposed, Exit: exitUsage, Kind: "usage", Hint: "`readback serve --help` says how."},
 	{Err: server.ErrNoSigner, Exit: exitConfig, Kind: "configuration"},
-	{Err: access.ErrNoToken, Exit: exitNotFound, Kind: "not_found", Hint: "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
+	{Err: access.ErrNoToken, Exit: exitRefused, Kind: "not_found", Hint: "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
 	{Err: access.ErrInvalid, Exit: exitUsage, Kind: "usage", Hint: "Nothing has changed."},
 	{Err: erasure.ErrHeld, Exit: exitRefused, Kind: "held", Hint: "`readback hold list` lists the legal holds of the tenant."},
 }
@@ -77,7 +78,7 @@ func explain(err error) failure {
 	f := failure{Kind: "failed", Exit: exitFailed, Message: err.Error()}
 	var usage *usageError
 	if errors.As(err, &usage) {
-		return failure{Kind: "usage", Exit: exitUsage, Message: err.Error(), Hint: "`readback --help` says how."}
+		return failure{Kind: "usage", Exit: exitUsage, Message: err.Error(), Hint: fmt.Sprintf("`%s --help` says how.", cmp.Or(usage.command, "readback"))}
 	}
 	if left := unread(err); left != nil {
 		return *left

@@ -66,8 +66,8 @@ func TestAChainOfAnEarlierVersionIsVerified(t *testing.T) {
 func TestWritesOfAnEarlierVersionAreAnswered(t *testing.T) {
 	p := thawed(t)
 	for write, code := range map[string]int{
-		"wr_dd5d971030b46074f07e060a4a071f51": 11, // compensated
-		"wr_cb80c72a6e8eaab7f2c3637758bf79e0": 12, // accepted
+		"wr_dd5d971030b46074f07e060a4a071f51": 10, // compensated
+		"wr_cb80c72a6e8eaab7f2c3637758bf79e0": 11, // accepted
 		"wr_21b2916d8e9faa2ae9463c46c498609e": 10, // not applied
 		"wr_f815f09f2860d1580ca19b21d53a4add": 0,  // verified
 		"wr_ec8ec7dd1f67439e1e3faca4dd27480e": 0,  // approved, then verified

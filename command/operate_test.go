@@ -33,8 +33,8 @@ func TestBadOperating(t *testing.T) {
 		"unknown destination":    {"a stop of a misspelt name stops nothing", append([]string{"stop", "--destination", "oders"}, why...), exitUsage, `--destination is "oders", which the configuration does not know; it has: orders`},
 		"stop with a word":       {"misspelt", append([]string{"stop", "orders"}, why...), exitUsage, `unknown command "orders"`},
 		"a long reason":          {"it is kept", []string{"stop", "--all", "--reason", strings.Repeat("x", 3000)}, exitUsage, "want at most"},
-		"release what":           {"it is not stopped", append([]string{"release", "--all"}, why...), exitNotFound, "not stopped"},
-		"release of what is not": {"a destination that is gone can be named", append([]string{"release", "--destination", "gone"}, why...), exitNotFound, "`readback stops` lists what is stopped"},
+		"release what":           {"it is not stopped", append([]string{"release", "--all"}, why...), exitRefused, "not stopped"},
+		"release of what is not": {"a destination that is gone can be named", append([]string{"release", "--destination", "gone"}, why...), exitRefused, "`readback stops` lists what is stopped"},
 		"keep what":              {"of what?", []string{"prune", "--keep", "30"}, exitUsage, `--keep: "30" is no duration; want one such as 30d or 12h`},
 		"keep less than nothing": {"time", []string{"prune", "--keep=-1h"}, exitUsage, `"-1h" is no duration`},
 		"keep nothing":           {"time", []string{"prune", "--keep", "0d"}, exitUsage, `"0d" is no duration`},
@@ -162,7 +162,7 @@ func TestPrune(t *testing.T) {
 	p.effects(1, "A-1")
 	p.now = later(40 * 24 * time.Hour)
 	says(t, p.want(0, p.run("prune", "--keep", "30h", "--remember", "30d")), "forgot ")
-	p.want(exitNotFound, p.run("show", write))
+	p.want(exitRefused, p.run("show", write))
 }
 
 // A worker forgets by itself what the configuration does not keep.
@@ -207,7 +207,7 @@ func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {
 	gone := p.url
 	p.configure("http://127.0.0.1:1", "")
 	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
-	p.submit(exitHeld, order("A-2", `,"risk":"approve"`))
+	p.submit(exitReview, order("A-2", `,"risk":"approve"`))
 	p.now = later(time.Hour)
 	says(t, p.want(exitAttention, p.run("status")), "1 write is due, and no worker takes them up: the oldest since 1 hour", "Tenant acme: 1 write waits for a reviewer", "readback review --tenant acme")
 	says(t, p.want(exitAttention, p.run("doctor")), "failed destination orders", "connection refused", "1 of 8 checks failed")

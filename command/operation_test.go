@@ -98,7 +98,7 @@ func TestOperationOfAStep(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	says(t, p.submit(exitReported, keyed("wf-2", "1999"), "--wait-prior"), "reported")
+	says(t, p.submit(exitUnproven, keyed("wf-2", "1999"), "--wait-prior"), "reported")
 	p.calls(0)
 }
 
@@ -117,9 +117,9 @@ func TestBadOperations(t *testing.T) {
 		"no id":         {"which", []string{"release", "--by", "ann", "--reason", "r"}, exitUsage, "--id is missing"},
 		"no name":       {"an operator answers for it", []string{"release", "--id", prior, "--reason", "r"}, exitUsage, "--by is missing"},
 		"no reason":     {"and says why", []string{"release", "--id", prior, "--by", "ann", "--reason", " "}, exitUsage, "--reason is missing"},
-		"unknown write": {"nothing is made up", []string{"release", "--id", "wr_0", "--by", "ann", "--reason", "r"}, exitNotFound, "no such write"},
-		"another's":     {"nothing crosses tenants", []string{"release", "--tenant", "other", "--id", prior, "--by", "ann", "--reason", "r"}, exitNotFound, "no such write"},
-		"no operation":  {"it blocks no workflow anyway", []string{"release", "--id", prior, "--by", "ann", "--reason", "r"}, exitNotWaiting, "has no idempotency key"},
+		"unknown write": {"nothing is made up", []string{"release", "--id", "wr_0", "--by", "ann", "--reason", "r"}, exitRefused, "no such write"},
+		"another's":     {"nothing crosses tenants", []string{"release", "--tenant", "other", "--id", prior, "--by", "ann", "--reason", "r"}, exitRefused, "no such write"},
+		"no operation":  {"it blocks no workflow anyway", []string{"release", "--id", prior, "--by", "ann", "--reason", "r"}, exitRefused, "has no idempotency key"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestBadOperations(t *testing.T) {
 func TestOperationThatIsHeld(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
-	held := id(t, p.submit(exitHeld, keyed("wf-1", "1999")))
+	held := id(t, p.submit(exitReview, keyed("wf-1", "1999")))
 	list := p.want(exitVerified, p.run("operation", "show", "--tool", "create_order", "--key", "order:1"))
 	says(t, list, "readback review "+held+" approve|deny")
 	other := p.submit(exitRefused, keyed("wf-2", "1999"))
@@ -146,8 +146,8 @@ func TestOperationThatIsHeld(t *testing.T) {
 			t.Errorf("%s: advised to release it\n%s", name, r)
 		}
 	}
-	says(t, p.want(exitNotWaiting, p.run("operation", "release", "--id", held, "--by", "ann", "--reason", "r")), "deny it, and it stops no other write")
-	p.want(exitDenied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
-	p.submit(exitHeld, keyed("wf-2", "1999"))
+	says(t, p.want(exitRefused, p.run("operation", "release", "--id", held, "--by", "ann", "--reason", "r")), "deny it, and it stops no other write")
+	p.want(exitNotApplied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
+	p.submit(exitReview, keyed("wf-2", "1999"))
 	p.calls(0)
 }

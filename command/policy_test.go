@@ -134,9 +134,9 @@ func TestPolicyTestOnAFile(t *testing.T) {
 {"step_id":"pay","tool":"wire","input":{"amount":1001},"expected":"block"}
 {"step_id":"pay","expected":"allow"}
 {"step_id":"other"}`, exitVerified, []string{"pay 4 block block again", "5 steps: 5 as before or expected, 0 changed (~), 0 without an answer; 0 not as expected (!)"}},
-		"not as expected": {"the exit code says so", `{"step_id":"pay","cost":200,"expected":"allow"}`, exitDiffers,
+		"not as expected": {"the exit code says so", `{"step_id":"pay","cost":200,"expected":"allow"}`, exitAttention,
 			[]string{"! pay 1 allow require_approval dear", "1 not as expected"}},
-		"no answer": {"a rule that asks for what is not there", `{"step_id":"pay","tool":"wire"}`, exitDiffers,
+		"no answer": {"a rule that asks for what is not there", `{"step_id":"pay","tool":"wire"}`, exitAttention,
 			[]string{"no answer: rule amounts (" + path + ":11): no such key: amount", "1 without an answer"}},
 		"unknown field": {"a misspelt one would be left out", `{"step_id":"pay"}` + "\n" + `{"steps":"pay"}`, exitUsage, []string{`--steps: -:2: json: unknown field "steps"`}},
 		"unknown word":  {"it could never be met", `{"expected":"deny"}`, exitUsage, []string{`expected is "deny"; want allow, block or require_approval`}},
@@ -152,7 +152,7 @@ func TestPolicyTestOnAFile(t *testing.T) {
 			says(t, r, tt.says...)
 		})
 	}
-	answer := decode(t, p.want(exitDiffers, p.runIn(`{"step_id":"pay","cost":200,"expected":"allow"}`, "policy", "test", path, "--json", "--steps", "-")))
+	answer := decode(t, p.want(exitAttention, p.runIn(`{"step_id":"pay","cost":200,"expected":"allow"}`, "policy", "test", path, "--json", "--steps", "-")))
 	if answer["differ"] != float64(1) || answer["steps"].([]any)[0].(map[string]any)["now"] != "require_approval" {
 		t.Errorf("the answer in JSON is %v", answer)
 	}

@@ -52,7 +52,7 @@ facts about the step and the expected decision:
   {"step_id":"pay","step_type":"tool_call","tool":"wire","retry_policy":"reevaluate",
    "gate_count":4,"first_attempt_age_seconds":90,"expected":"require_approval"}
 
-(on one line). Exit code: 42 if a decision is not the expected one, if a rule fails,
+(on one line). Exit code: 40 if a decision is not the expected one, if a rule fails,
 or, with --same, if the decision of a recorded step changes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.tryRules(ctx, args[0], t) }),
@@ -113,7 +113,7 @@ func (a *app) tryRules(ctx context.Context, path string, t trying) (int, error) 
 	}
 	code := exitVerified
 	if all.Differ > 0 {
-		code = exitDiffers
+		code = exitAttention
 	}
 	return code, a.print(all, all.text)
 }

@@ -192,7 +192,7 @@ func TestPostgresThatCannotBeUsed(t *testing.T) {
 		}, exitUnavailable, "can only be read"},
 		"newer": {"an older program does not know what it would spoil", func(t *testing.T, _ *place, name string) {
 			execute(t, name, "UPDATE ledger_meta SET version = version + 1, compatible_from = version + 1")
-		}, exitUnusable, "ledger of a newer version"},
+		}, exitUnavailable, "ledger of a newer version"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 	case err != nil:
 		return 0, err
 	case len(found.Weaker) > 0:
-		return exitWeaker, nil
+		return exitAttention, nil
 	case stuck >= 0:
 		return 0, fmt.Errorf("sample records could not be taken away: %s (%s)", report.Safe(found.Left[stuck].Name), report.Safe(found.Left[stuck].Why))
 	}

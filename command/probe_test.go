@@ -23,7 +23,7 @@ func TestProbeOfAnHonestDestination(t *testing.T) {
 func TestProbeOfAWeakDestination(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	p.configureClass("unique")
-	r := p.want(exitWeaker, p.run("--json", "probe", "orders", "--kind", "order", "--rounds", "1"))
+	r := p.want(exitAttention, p.run("--json", "probe", "orders", "--kind", "order", "--rounds", "1"))
 	var found struct {
 		Weaker []string `json:"weaker"`
 		Left   []any    `json:"left"`

@@ -119,7 +119,7 @@ func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
 	p.now = func() time.Time { return at }
 	id := made(t, p.submit(exitVerified, order("A-1", ""), "--json"))
 	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id)).out, "receipt", "verify", "-", "--key", public)), "recheck pending: due")
-	says(t, p.want(exitNotObserved, p.run("receipt", "export", id, "--final", "--wait", "1ms")), "a recheck of write "+id+" is pending until", "Nothing was signed")
+	says(t, p.want(exitRefused, p.run("receipt", "export", id, "--final", "--wait", "1ms")), "a recheck of write "+id+" is pending until", "Nothing was signed")
 	at = began.Add(3 * time.Hour)
 	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id)).out, "receipt", "verify", "-", "--key", public)), "recheck overdue: due")
 	says(t, p.want(0, p.runIn(p.want(0, p.run("receipt", "export", id, "--final", "--wait", "1m")).out, "receipt", "verify", "-", "--key", public)), "since 1 reads", "none pending")
@@ -128,12 +128,12 @@ func TestTheFinalReceiptWaitsForRechecks(t *testing.T) {
 
 func TestReceiptsThatAreNotIssued(t *testing.T) {
 	p, _ := withKey(t, orders.Plain.Options())
-	held := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
-	says(t, p.want(exitNotObserved, p.run("receipt", "export", held)), "waits for approval", "Nothing was signed")
-	says(t, p.want(exitNotFound, p.run("receipt", "export", "wr_none")), "wr_none")
-	says(t, p.want(exitNotFound, p.run("--tenant", "other", "receipt", "export", held)), held)
+	held := made(t, p.submit(exitReview, order("A-1", `,"risk":"approve"`), "--json"))
+	says(t, p.want(exitRefused, p.run("receipt", "export", held)), "waits for approval", "Nothing was signed")
+	says(t, p.want(exitRefused, p.run("receipt", "export", "wr_none")), "wr_none")
+	says(t, p.want(exitRefused, p.run("--tenant", "other", "receipt", "export", held)), held)
 	file := filepath.Join(p.dir, "r.json")
-	p.want(exitNotObserved, p.run("receipt", "export", held, "-o", file))
+	p.want(exitRefused, p.run("receipt", "export", held, "-o", file))
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("a file of what was not issued: %v", err)
 	}
@@ -240,7 +240,7 @@ func TestReceiptsContainNothingSensitive(t *testing.T) {
 	says(t, verify(0, mine), "bound to the intent that was given", "hmac:a:")
 	says(t, verify(exitInvalid, p.write("otherwise.json", strings.Replace(secretly, "1999", "2000", 1))), "declared otherwise")
 	p.configure(p.url, "receipts: {key_file: receipts.pem}\n")
-	says(t, p.want(exitNotObserved, p.run("receipt", "export", id)), "there is no key here that opens them")
+	says(t, p.want(exitRefused, p.run("receipt", "export", id)), "there is no key here that opens them")
 	says(t, verify(exitConfig, mine), `made with the redaction key "a"`, "--config")
 	p.want(0, p.run("receipt", "verify", file, "--key", public))
 }
@@ -256,7 +256,7 @@ func TestReceiptsFromPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.write("readback.yaml", string(config)+"receipts: {key_file: receipts.pem}\n")
-	approved := made(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`), "--json"))
+	approved := made(t, p.submit(exitReview, order("A-1", `,"risk":"approve"`), "--json"))
 	p.want(exitVerified, p.run("review", approved, "approve", "--by", "ann", "--reason", "agreed"))
 	// Exponents, escapes and nothing: what a database writes differently.
 	odd := `,"payload":{"note":"\u00e9 \u0026 <b>","factor":1.50e2,"none":null}`

@@ -52,7 +52,7 @@ exist. The command writes nothing to any destination.
   readback reconcile --source crm --query 'SELECT id, email FROM sync_log' \
     --destination hubspot --kind contact --key email
 
-Exit code: 0 if the destination is as the log says, 50 if it is not, 52 if something
+Exit code: 0 if the destination is as the log says, 40 if it is not or something
 could not be checked, 65 if the log is invalid.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.reconcile(ctx, args, r) }),

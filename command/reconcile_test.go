@@ -32,10 +32,10 @@ func TestReconcile(t *testing.T) {
 	p, args := reconciled(t)
 	log, jsonl, table := filepath.Join(p.dir, "log.csv"), filepath.Join(p.dir, "found.jsonl"), filepath.Join(p.dir, "found.csv")
 	csv := []string{log, "--type", "cents=number", "--at", "at"}
-	r := p.want(exitWrong, p.run(args(append(csv, "--findings", jsonl)...)...))
+	r := p.want(exitAttention, p.run(args(append(csv, "--findings", jsonl)...)...))
 	says(t, r, "matched 1", "missing 1", "altered 1 /amount_cents 1", "foreign 1",
 		`orders/order {"order_id":"A-2"}: /amount_cents is 5, want 200 (log.csv:3)`, `its key is {"order_id":"F-1"}`, "WRONG: the world is not as declared")
-	p.want(exitWrong, p.run(args(append(csv, "--findings", table)...)...))
+	p.want(exitAttention, p.run(args(append(csv, "--findings", table)...)...))
 	for path, want := range map[string][]string{
 		jsonl: {`"says":"0 there, 1 declared","declared":"log.csv:4","problem":"missing"}`, `"problem":"altered","fields":["/amount_cents"]}`, `"problem":"foreign"}`},
 		table: {"problem,name,says,declared,fields,refs\n", `missing,"orders/order {""order_id"":""A-3""}","0 there, 1 declared",log.csv:4,,null`, `/amount_cents,"[""ord_`},
@@ -54,14 +54,14 @@ func TestReconcile(t *testing.T) {
 		Rows, Matched, Missing, Exit int
 		Verdict                      string
 	}
-	r = p.want(exitWrong, p.run(append([]string{"--json"}, args(csv...)...)...))
-	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || answer.Rows != 3 || answer.Matched != 1 || answer.Missing != 1 || answer.Exit != exitWrong || answer.Verdict != "wrong" {
+	r = p.want(exitAttention, p.run(append([]string{"--json"}, args(csv...)...)...))
+	if err := json.Unmarshal([]byte(r.out), &answer); err != nil || answer.Rows != 3 || answer.Matched != 1 || answer.Missing != 1 || answer.Exit != exitAttention || answer.Verdict != "wrong" {
 		t.Errorf("%v, %+v", err, answer)
 	}
 	p.write("right.jsonl", `{"id":"A-1","cents":100}`)
 	right := filepath.Join(p.dir, "right.jsonl")
 	p.want(exitVerified, p.run(args(right, "--foreign=false")...))
-	p.want(exitUnchecked, p.run(args(right, "--within", "box=x")...))
+	p.want(exitAttention, p.run(args(right, "--within", "box=x")...))
 	says(t, p.want(exitInvalid, p.run(args(log, "--type", "at=number")...)), "at: is a column that no row has, or that is not used", "Nothing was checked")
 }
 
@@ -77,7 +77,7 @@ func TestReconcileQuery(t *testing.T) {
 	if _, err = db.Exec("CREATE TABLE log (id TEXT, cents INTEGER); INSERT INTO log VALUES ('A-1', 100), ('A-3', 300)"); err != nil {
 		t.Fatal(err)
 	}
-	says(t, p.want(exitWrong, p.run(args("--source", path, "--query", "SELECT id, cents FROM log ORDER BY id")...)),
+	says(t, p.want(exitAttention, p.run(args("--source", path, "--query", "SELECT id, cents FROM log ORDER BY id")...)),
 		"query (2 rows", "matched 1", "missing 1", "foreign 2", "(query:2)")
 	for _, query := range []string{"DELETE FROM log RETURNING id, cents", "SELECT id, cents FROM log; DELETE FROM log"} {
 		p.want(exitFailed, p.run(args("--source", path, "--query", query)...))

@@ -25,7 +25,7 @@ func (a *app) resumeCommand() *cobra.Command {
 		Use:   "resume [ID]",
 		Short: "Continue due writes now, or one write until it has an outcome",
 		Long: `Without an ID: continue every due write, of every tenant, until none is due, and
-list the tenant's remaining writes. Exit code: 41 if some writes cannot be read,
+list the tenant's remaining writes. Exit code: 40 if some writes cannot be read,
 otherwise 0. With an ID: continue that write whenever it is due until it has an
 outcome. The exit code is that of the outcome.`,
 		Args: cobra.MaximumNArgs(1),

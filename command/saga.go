@@ -60,8 +60,8 @@ saga resume ID" continues it. With --wait 0 it is only recorded.
 The saga and its writes use the W3C trace in the environment variable TRACEPARENT, and
 pass it to their destinations.
 
-Exit codes: 0 every step is done, 11 every step is undone, 12 a reviewer closed it,
-20 a reviewer must decide, 21 a step waits for approval, 22 it continues.`,
+Exit codes: 0 every step is done, 10 every step is undone, 11 a reviewer closed it,
+20 a reviewer must decide or approve, 21 it continues.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.runSaga(ctx, args[0], wait) }),
 	}
@@ -115,7 +115,7 @@ func (a *app) sagaCancelCommand() *cobra.Command {
 		Short: "Cancel a saga whose pivot has not begun",
 		Long: `Undo the finished steps, the last one first, and withdraw the steps that were not
 sent. A step within its grace is never sent. Once the pivot has begun it is too late
-(exit code 31), and the command prints what is known of the pivot.
+(exit code 30), and the command prints what is known of the pivot.
 
 With --wait 0 the cancellation is only recorded, and "readback work" undoes the
 steps.`,
@@ -137,7 +137,7 @@ func (a *app) sagaCloseCommand() *cobra.Command {
 		Short: "Close a saga that you have settled by hand",
 		Long: `Record that you have settled a saga by hand, so that it waits no longer. Nothing is
 sent or undone. If one of its writes is still open, or the saga can continue by itself,
-nothing changes (exit code 31), and the command prints what must come first.`,
+nothing changes (exit code 30), and the command prints what must come first.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.closeSaga(ctx, args[0], by, reason) }),
 	}
@@ -318,15 +318,15 @@ func sagaCode(s saga.Saga) int {
 	case saga.Done:
 		return exitVerified
 	case saga.Undone:
-		return exitCompensated
+		return exitNotApplied
 	case saga.Closed:
-		return exitAccepted
+		return exitUnproven
 	case saga.Review:
 		return exitReview
 	}
 	for _, step := range s.Steps {
 		if step.Status == ledger.StatusHeld {
-			return exitHeld
+			return exitReview
 		}
 	}
 	return exitInProgress

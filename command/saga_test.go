@@ -49,9 +49,9 @@ func TestSagaCommands(t *testing.T) {
 	p.calls(4)
 	says(t, p.want(0, p.run("saga", "show", "onboard-7")), "contact compensable verified wr_", "by the connector")
 	says(t, p.want(0, p.run("saga", "list")), "onboard-7 done", "4 of 4 begun")
-	says(t, p.want(exitNotWaiting, p.run("saga", "cancel", "onboard-7", "--by", "ada", "--reason", "x")), "too late to cancel", "every step is done")
-	says(t, p.want(exitNotWaiting, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "x")), "does not wait", "is done")
-	says(t, p.want(exitNotFound, p.run("saga", "show", "onboard-8")), "no such saga", "saga list")
+	says(t, p.want(exitRefused, p.run("saga", "cancel", "onboard-7", "--by", "ada", "--reason", "x")), "too late to cancel", "every step is done")
+	says(t, p.want(exitRefused, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "x")), "does not wait", "is done")
+	says(t, p.want(exitRefused, p.run("saga", "show", "onboard-8")), "no such saga", "saga list")
 	says(t, p.want(exitRefused, p.runIn(strings.Replace(planYAML(nil), "EUR", "USD", 1), "saga", "run", "-")), "another saga has this id")
 	v := decode(t, p.want(exitVerified, p.run("--json", "saga", "run", file)))
 	if v["state"] != "done" || v["exit"] != float64(0) || len(v["steps"].([]any)) != 4 {
@@ -64,7 +64,7 @@ func TestSagaGoesBack(t *testing.T) {
 	if err := p.world.Set(orders.Fault{Kind: orders.Refused, Key: "P-1"}); err != nil {
 		t.Fatal(err)
 	}
-	r := p.want(exitCompensated, p.runIn(planYAML(nil), "saga", "run", "-"))
+	r := p.want(exitNotApplied, p.runIn(planYAML(nil), "saga", "run", "-"))
 	says(t, r, `UNDONE saga "onboard-7"`, "ticket compensable compensated", "pay pivot not applied", "mail retryable not begun")
 	for _, id := range []string{"C-1", "T-1", "P-1", "M-1"} {
 		p.effects(0, id)
@@ -78,7 +78,7 @@ func TestSagaHeldAndCancelled(t *testing.T) {
 	eventually(t, "the ticket to be held", func() bool {
 		r = p.runIn(text, "saga", "run", "-", "--wait", "100ms")
 		// The saga takes note of a write that is held a moment after it is.
-		return r.code == exitHeld && strings.Contains(r.out, `Step "ticket" waits for approval`)
+		return r.code == exitReview && strings.Contains(r.out, `Step "ticket" waits for approval`)
 	})
 	says(t, r, `Step "ticket" waits for approval`, "approve|deny --by NAME", "readback saga resume onboard-7")
 	ticket := r.out[strings.LastIndex(r.out, "readback review wr_")+16:]
@@ -88,7 +88,7 @@ func TestSagaHeldAndCancelled(t *testing.T) {
 		return strings.Contains(r.out, `Step "pay" is held back for 1h`)
 	})
 	p.want(exitInProgress, r)
-	says(t, p.want(exitCompensated, p.run("saga", "cancel", "onboard-7", "--by", "ada", "--reason", "no longer wanted")),
+	says(t, p.want(exitNotApplied, p.run("saga", "cancel", "onboard-7", "--by", "ada", "--reason", "no longer wanted")),
 		"UNDONE", "It goes back since ada cancelled it", "no longer wanted")
 	p.effects(0, "C-1")
 	p.effects(0, "T-1")
@@ -157,11 +157,11 @@ func TestStatusListsSagas(t *testing.T) {
 	says(t, p.want(0, p.run("saga", "list", "--state", "done,undone")), "No sagas.")
 	says(t, p.want(exitUsage, p.run("saga", "list", "--state", "lost")), "want some of")
 	says(t, p.want(exitReview, p.runIn(text, "saga", "run", "-")), "cannot be begun")
-	says(t, p.want(exitAccepted, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "the letter was sent before")),
+	says(t, p.want(exitUnproven, p.run("saga", "close", "onboard-7", "--by", "ada", "--reason", "the letter was sent before")),
 		"CLOSED", "It is over since ada closed it", "the letter was sent before", `"mail" cannot be begun`)
 	says(t, p.want(exitVerified, p.run("review")), "Nothing waits for a reviewer.")
 	says(t, p.want(0, p.run("saga", "list", "--state", "closed")), "onboard-7")
-	says(t, p.want(exitAccepted, p.runIn(text, "saga", "run", "-")), "CLOSED")
+	says(t, p.want(exitUnproven, p.runIn(text, "saga", "run", "-")), "CLOSED")
 }
 
 // A plan that marks fields is checked with the keys that it would be run with.

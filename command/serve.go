@@ -27,7 +27,8 @@ const (
 
 // serveSettings are the flags of a server; what is not set there is as configured.
 type serveSettings struct {
-	dev, sample    bool
+	dev            bool
+	sample         bool // a destination to try out, and writes to it
 	listen, ledger string
 	parallel       int
 	grace          time.Duration
@@ -58,8 +59,7 @@ the address may do everything. The tenant is that of the header X-Tenant-ID, els
 configured one; the caller's name is the user of HTTP Basic, else X-User-ID; the role is
 X-Role, else operator. Without a configuration (--config, $READBACK_CONFIG,
 ./readback.yaml) the ledger is ` + devLedger + ` in this folder, created if it is missing,
-and there is no destination. --sample adds one to try out, which loses every other
-response and stores its records in ` + sampleLog + `.
+and there is no destination; ` + "`readback dev`" + ` has one to try out.
 
 If the ledger's database is unreachable, the server tries again. Until then /readyz and
 every API respond with 503.`,
@@ -69,7 +69,6 @@ every API respond with 503.`,
 	flags := cmd.Flags()
 	s.given = flags.Changed
 	flags.BoolVar(&s.dev, "dev", false, "check no credentials, on this machine only")
-	flags.BoolVar(&s.sample, "sample", false, "with --dev and no configuration: a destination to try out, which loses responses")
 	flags.StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default as configured, else "+config.DefaultServer().Listen+")")
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
 	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
@@ -112,9 +111,6 @@ func (s serveSettings) over(c *config.Config) error {
 
 // serve runs a server: the APIs, the service below them, and the background work.
 func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
-	if s.sample && !s.dev {
-		return 0, usagef("--sample is there to try things out on this machine; want --dev too")
-	}
 	c, err := a.serverConfig(s)
 	if err == nil {
 		err = s.over(&c)
@@ -141,7 +137,7 @@ func (a *app) serverConfig(s serveSettings) (config.Config, error) {
 			c.Tenant = a.tenant
 		}
 	case s.sample && err == nil:
-		return c, usagef("--sample is for a start without a configuration, and %s is one; want one of them", c.Path)
+		return c, usagef("%s is a configuration, and dev tries things out without one; want another folder, or `readback serve`", c.Path)
 	}
 	return c, err
 }
@@ -175,9 +171,9 @@ func (a *app) announce(c config.Config, s serveSettings, where string, away erro
 		"Configuration: " + report.Safe(c.Path)}
 	switch {
 	case s.sample:
-		lines[2] = sampleText(where)
+		lines[2] = "Review UI: " + where + "/"
 	case c.Path == "":
-		lines[2] = "Configuration: none; there are no destinations, and no rules. --sample has one to try out."
+		lines[2] = "Configuration: none; there are no destinations, and no rules. `readback dev` has one to try out."
 	}
 	if away != nil {
 		lines = append(lines, "The ledger cannot be reached yet, and is tried again: "+report.Safe(flat(away.Error())))
@@ -188,6 +184,9 @@ func (a *app) announce(c config.Config, s serveSettings, where string, away erro
 		lines = append(lines, "Callers come with an API token: readback token create --role agent --name NAME")
 	}
 	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
+	if s.sample && err == nil && away == nil {
+		go a.tryOut(where)
+	}
 	return err
 }
 

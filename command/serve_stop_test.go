@@ -139,32 +139,33 @@ func TestServeSecondSignal(t *testing.T) {
 	}
 }
 
-// The first trial: a write that is verified although its response may be lost, and one
-// that waits for a reviewer; and all of it is there after a restart.
-func TestServeSample(t *testing.T) {
+// The first trial: dev makes a write that is verified although its response may be lost,
+// and one that waits for a reviewer; and all of it is there after a restart.
+func TestDev(t *testing.T) {
 	dir := t.TempDir()
-	s := serveProcess(t, dir, "--sample")
+	s := serverProcess(t, dir, "dev")
 	wait := []string{"Prefer", "wait=30"}
-	for _, order := range []string{"A-1", "A-2", "A-3", "A-4"} { // so many that a response is lost
+	for _, order := range []string{"A-2", "A-3", "A-4"} { // so many that a response is lost
 		if code, out := s.ask("POST", "/v1/writes", sampleIntent("create_order", order), wait...); code/100 != 2 || out["status"] != "verified" {
 			t.Errorf("%s: %d %v", order, code, out)
 		}
 	}
-	if _, out := s.ask("POST", "/v1/writes", sampleIntent("wire_money", "B-1"), wait...); out["status"] != "held" {
-		t.Errorf("%v", out)
+	if _, out := s.ask("POST", "/v1/writes", sampleIntent("wire_money", "B-1"), wait...); out["status"] != "held" || out["replayed"] != true {
+		t.Errorf("%v; want the write that dev made", out)
 	}
 	if code, _, text := answered(t, "GET", s.url+"/inbox", ""); code != http.StatusOK || !strings.Contains(text, "B-1") {
 		t.Errorf("the inbox: %d", code)
 	}
+	eventually(t, "the text", func() bool { return strings.Contains(s.rest.String(), "Make a write of your own") })
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs)
 	}
-	says(t, result{0, s.rest.String(), ""}, "Page: "+s.url, "/v1/writes", "wire_money", `"order_id":"A-1"`)
+	says(t, result{0, s.rest.String(), ""}, "Review UI: "+s.url, `Order A-1: The order at "orders" was read back`, "Payment B-1: The order at \"orders\" waits for a reviewer's approval", `"order_id":"A-2"`)
 	effects, err := orders.ReadLog(filepath.Join(dir, sampleLog))
 	if err != nil || len(effects) != 4 {
 		t.Errorf("%d effects, %v; want 4, one for each", len(effects), err)
 	}
-	again := serveProcess(t, dir, "--sample")
+	again := serverProcess(t, dir, "dev")
 	if _, out := again.ask("POST", "/v1/writes", sampleIntent("create_order", "A-1"), wait...); out["status"] != "verified" || out["replayed"] != true {
 		t.Errorf("after a restart: %v", out)
 	}

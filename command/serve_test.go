@@ -37,7 +37,13 @@ type served struct {
 // serveProcess starts `readback serve` in a folder and waits for its address.
 func serveProcess(t *testing.T, dir string, args ...string) *served {
 	t.Helper()
-	s := &served{t: t, cmd: program(t, append([]string{"serve", "--dev", "--listen", "127.0.0.1:0"}, args...)...),
+	return serverProcess(t, dir, append([]string{"serve", "--dev"}, args...)...)
+}
+
+// serverProcess starts a server in a folder by a command.
+func serverProcess(t *testing.T, dir string, command ...string) *served {
+	t.Helper()
+	s := &served{t: t, cmd: program(t, append(command, "--listen", "127.0.0.1:0")...),
 		rest: &lines{}, errs: &lines{}, drained: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Stderr = dir, s.errs
 	out, err := s.cmd.StdoutPipe()

@@ -102,7 +102,7 @@ func TestStartsAndReloadsAreInTheAuditChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says(t, p.want(exitTampered, p.run("audit", "verify", "--heads", heads, "--key", public)), "configuration-")
+	says(t, p.want(exitAttention, p.run("audit", "verify", "--heads", heads, "--key", public)), "configuration-")
 }
 
 // What cannot record its configuration does not start, and takes no other one.

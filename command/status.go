@@ -24,7 +24,7 @@ every tenant. With --tenant only the queues of that tenant. Sagas that wait for 
 reviewer, and the newest signed head of the audit log, are those of one tenant: the
 configured one, or --tenant.
 
-Exit code: 0 if nothing needs attention, otherwise 41. The command changes nothing. It
+Exit code: 0 if nothing needs attention, otherwise 40. The command changes nothing. It
 reads the open writes, the held writes and the first unsealed events once each.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -25,12 +26,13 @@ func (a *app) submitCommand() *cobra.Command {
 		Short: "Make the write that an intent declares, once, and wait for its outcome",
 		Long: `Make the write that an intent declares, once, and wait for its outcome.
 
-The file holds one intent as JSON; "-" is standard input. The intent is on disk
+The file holds one intent as JSON; "-" is standard input. An intent without a tenant is
+one of the configured tenant, or of --tenant. The intent is on disk
 before the send. You can submit the same intent any number of times: the write is made
 once, and each time the command prints its outcome.
 
 If the wait ends first, the write stays in the ledger and the outcome is "in progress"
-(exit code 22). "readback resume ID" or "readback work" continues it. The command still
+(exit code 21). "readback resume ID" or "readback work" continues it. The command still
 waits for a send or read that has begun, so that its result is not lost. With --wait 0
 it waits for nothing else.
 
@@ -81,10 +83,11 @@ func (a *app) submit(ctx context.Context, s submission) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := intent.Decode(text)
+	w, err := intent.Parse(text) // the engine validates it
 	if err != nil {
 		return 0, err
 	}
+	w.Tenant = cmp.Or(w.Tenant, c.Tenant)
 	if w.Tenant != c.Tenant {
 		return 0, &intent.InvalidError{Problems: []intent.Problem{{Path: "/tenant", Problem: fmt.Sprintf("is %q", w.Tenant),
 			Want: fmt.Sprintf("%q, the tenant that is meant here; --tenant %s means another one", c.Tenant, w.Tenant)}}}

@@ -62,7 +62,7 @@ func TestTokenLife(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	golden(t, "token-list", plainIDs(p.want(0, p.run("token", "list"))))
 	golden(t, "token-list-json", plainIDs(p.want(0, p.run("token", "list", "--json"))))
-	p.want(exitNotFound, p.run("--tenant", "other", "token", "revoke", id, "--by", "eve"))
+	p.want(exitRefused, p.run("--tenant", "other", "token", "revoke", id, "--by", "eve"))
 	golden(t, "token-revoke", plainIDs(p.want(0, p.run("token", "revoke", id, "--by", "Ben"))))
 	if _, err := p.known(secret); err == nil || !strings.Contains(err.Error(), "revoked") {
 		t.Errorf("the revoked token: %v", err)
@@ -124,9 +124,9 @@ func TestTokenBadly(t *testing.T) {
 		"max of what":   {[]string{"create", "--role", "agent", "--name", "x", "--max", "amount=5"}, exitUsage, "want a JSON Pointer to a field", "it names no field"},
 		"max how much":  {[]string{"create", "--role", "agent", "--name", "x", "--max", "/amount=5 EUR"}, exitUsage, "want a decimal", "it cannot be compared"},
 		"whose scope":   {[]string{"create", "--role", "operator", "--name", "x", "--destination", "orders"}, exitUsage, "want the role agent, or no scope", "what people decide is not bounded by it"},
-		"no such token": {[]string{"revoke", "aaaaaaaaaaaaaaaa"}, exitNotFound, "no such token", "it may be another tenant's"},
+		"no such token": {[]string{"revoke", "aaaaaaaaaaaaaaaa"}, exitRefused, "no such token", "it may be another tenant's"},
 		"no id":         {[]string{"revoke"}, exitUsage, "", "which one"},
-		"its secret":    {[]string{"revoke", "rbk_aaaaaaaaaaaaaaaa_" + strings.Repeat("b", 59)}, exitNotFound, "no such token", "people paste what they have"},
+		"its secret":    {[]string{"revoke", "rbk_aaaaaaaaaaaaaaaa_" + strings.Repeat("b", 59)}, exitRefused, "no such token", "people paste what they have"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := p.run(append([]string{"token"}, c.args...)...)

@@ -29,7 +29,7 @@ func TestCommandsAreInTheTraceOfWhoRunsThem(t *testing.T) {
 	}
 	in(asked)
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
-	held := id(t, p.submit(exitHeld, order("A-2", `, "risk": "approve"`)))
+	held := id(t, p.submit(exitReview, order("A-2", `, "risk": "approve"`)))
 	p.want(exitVerified, p.runIn(planYAML(nil), "saga", "run", "-"))
 	mu.Lock()
 	for call := range got {
@@ -44,6 +44,6 @@ func TestCommandsAreInTheTraceOfWhoRunsThem(t *testing.T) {
 	says(t, p.want(0, p.run("saga", "show", "onboard-7")), asked)
 	says(t, p.want(exitVerified, p.run("show", write)), "trace "+asked, "correlation "+asked)
 	in(decided)
-	p.want(exitDenied, p.run("review", held, "deny", "--by", "ann", "--reason", "no"))
+	p.want(exitNotApplied, p.run("review", held, "deny", "--by", "ann", "--reason", "no"))
 	says(t, p.want(exitVerified, p.run("show", held)), "trace "+asked, decided)
 }

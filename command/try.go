@@ -162,7 +162,7 @@ func (s *showing) steps(ctx context.Context, d *rest.Declaration, c *rest.Connec
 			s.print("  %v", errNotSent)
 		default:
 			s.print("  %s: %v", what, err)
-			code = exitDiffers
+			code = exitAttention
 		}
 		s.print("")
 	}
@@ -180,7 +180,7 @@ func (s *showing) steps(ctx context.Context, d *rest.Declaration, c *rest.Connec
 		}
 		if in.Write == intent.Create && slices.ContainsFunc(seen.Records, func(r connectors.Record) bool { return r.Stamp == q.Stamp }) {
 			s.print("  the sample is there already; give another --name")
-			return exitDiffers
+			return exitAttention
 		}
 	}
 	s.print("# The %s", in.Write)
@@ -198,7 +198,7 @@ func (s *showing) steps(ctx context.Context, d *rest.Declaration, c *rest.Connec
 	s.print("# Read back")
 	seen, err := c.Read(ctx, q)
 	if err == nil && !s.observed(d, in, profile, seen, true) {
-		code = exitDiffers
+		code = exitAttention
 	}
 	step("not read", err)
 	return code

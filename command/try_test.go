@@ -28,14 +28,14 @@ func TestTry(t *testing.T) {
 		says []string
 	}{
 		"nothing is sent": {"--kind refund --base-url " + server.URL, 0, []string{"POST " + server.URL + "/v1/refunds", "Authorization: Bearer ***", "nothing is sent without --send or --answers"}},
-		"recorded": {"--kind refund --answers " + answers, exitDiffers, []string{"-> 200 OK", `"access_token": "***"`, `reason = "duplicate" (from $.reason)`,
+		"recorded": {"--kind refund --answers " + answers, exitAttention, []string{"-> 200 OK", `"access_token": "***"`, `reason = "duplicate" (from $.reason)`,
 			"of another actor", `differs: /reason: differs; want "requested_by_customer"`}},
 		"sent":               {"--kind refund --send --secret key=KEY --base-url " + server.URL, 0, []string{"1 records, by a weak read", ": ours", "amount = 1 (from $.amount)"}},
 		"which kind":         {"", exitUsage, []string{"--kind is missing; want one of customer, invoice-item, payment-intent, refund"}},
 		"no such kind":       {"--kind charge", exitUsage, []string{`"charge" is not known`}},
 		"no secret":          {"--kind refund --send", exitUsage, []string{"the secret key is missing; want --secret key=VARIABLE"}},
 		"no such answers":    {"--kind refund --answers nowhere", exitUsage, []string{"--answers: open nowhere"}},
-		"answers of another": {"--kind refund --answers " + strings.Replace(answers, "answers", "bad", 1), exitDiffers, []string{`bad.jsonl:1: want {"status": 200`}},
+		"answers of another": {"--kind refund --answers " + strings.Replace(answers, "answers", "bad", 1), exitAttention, []string{`bad.jsonl:1: want {"status": 200`}},
 		"both":               {"--kind refund --send --answers x", exitUsage, []string{"[answers send] were all set"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestTryInXML(t *testing.T) {
 {"status": 200, "body": "<Envelope><Body><createOrderResponse><id>7</id></createOrderResponse></Body></Envelope>"}
 {"status": 200, "body": "<Envelope><Body><findOrdersResponse><orders><order id='7'><reference>s-try</reference><subject>A printer</subject><amount>2.00</amount></order></orders></findOrdersResponse></Body></Envelope>"}
 `)
-	says(t, p.want(exitDiffers, p.run("destination", "try", file, "--answers", answers)), `amount = "2.00" (from $.amount)`, `differs: /amount: differs; want "1.00"`)
+	says(t, p.want(exitAttention, p.run("destination", "try", file, "--answers", answers)), `amount = "2.00" (from $.amount)`, `differs: /amount: differs; want "1.00"`)
 }
 
 // TestTryTwoCalls takes a mail through its draft and its sending.
@@ -76,6 +76,6 @@ func TestTryTwoCalls(t *testing.T) {
 {"status": 200, "body": {"resultSizeEstimate": 0}}
 {"status": 404, "body": {"error": {"code": 404}}}
 `)
-	says(t, p.want(exitDiffers, p.run("destination", "try", "gmail-mail", "--answers", answers)), `{"id":"r7"}`, `accepted; ref "m7"`, "0 records")
+	says(t, p.want(exitAttention, p.run("destination", "try", "gmail-mail", "--answers", answers)), `{"id":"r7"}`, `accepted; ref "m7"`, "0 records")
 	says(t, p.want(0, p.run("destination", "try", "gmail-mail")), "POST https://gmail.googleapis.com/gmail/v1/users/me/drafts")
 }

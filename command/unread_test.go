@@ -39,7 +39,7 @@ func TestGoldenDamaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, "damaged-"+name, both(p.want(exitAttention, p.run(args...)))) })
 	}
-	says(t, p.want(exitUnusable, p.run("show", string(lives["held"].ID))), "ledger corrupt", string(lives["held"].ID))
+	says(t, p.want(exitUnavailable, p.run("show", string(lives["held"].ID))), "ledger corrupt", string(lives["held"].ID))
 	says(t, p.want(exitAttention, p.run("status")), "1. The ledger holds 1 write that cannot be read", string(lives["held"].ID))
 	says(t, p.want(exitAttention, p.run("doctor")), "failed ledger contents The ledger holds 1 write that cannot be read")
 	p.now = func() time.Time { return h.now.Add(48 * time.Hour) }
@@ -51,9 +51,9 @@ func TestGoldenResumeDamaged(t *testing.T) {
 	for name, also := range map[string]string{"others": order("A-2", `,"risk":"approve"`), "alone": ""} {
 		t.Run(name, func(t *testing.T) {
 			p := newPlace(t, orders.Plain.Options())
-			write := id(t, p.submit(exitHeld, order("A-1", `,"risk":"approve"`)))
+			write := id(t, p.submit(exitReview, order("A-1", `,"risk":"approve"`)))
 			if also != "" {
-				p.submit(exitHeld, also)
+				p.submit(exitReview, also)
 			}
 			p.spoil("UPDATE ledger_writes SET body = '{' WHERE id = ?", write)
 			golden(t, "damaged-resume-"+name, both(p.want(exitAttention, p.run("resume"))))

@@ -85,15 +85,15 @@ func TestWhyDidNothingHappen(t *testing.T) {
 		"by rules":               {"the rule is named", []string{"workflow", "show", n.ruled, "late"}, exitVerified, []string{`BLOCKED step "late"`, `Why: Nobody is\x1b[31m there.`, "Rules: no-orders-at-night.", "asked for the first time.", `"retry_policy": "reevaluate"`}, []string{"\x1b"}},
 		"from its write":         {"it leads to what was decided", []string{"show", string(prior)}, exitVerified, []string{"readback workflow show " + n.begun}, nil},
 		"one that was blocked":   {"and what stood in its way", []string{"workflow", "show", n.blocked, "again"}, exitVerified, []string{`operation "order:1" of tool "create_order"`, "readback show " + string(prior)}, nil},
-		"the workflow, tenant":   {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "--tenant", "other"}, exitNotFound, []string{"no such workflow"}, []string{"again"}},
-		"the step, tenant":       {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "again", "--tenant", "other"}, exitNotFound, []string{"no such step"}, []string{"bot-7"}},
-		"no such workflow":       {"nothing is made up", []string{"workflow", "show", "wf_none"}, exitNotFound, []string{"no such workflow", "--tenant"}, nil},
-		"no such step":           {"nothing is made up", []string{"workflow", "show", n.blocked, "none"}, exitNotFound, []string{"no such step", "readback workflow show"}, nil},
+		"the workflow, tenant":   {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "--tenant", "other"}, exitRefused, []string{"no such workflow"}, []string{"again"}},
+		"the step, tenant":       {"nothing crosses tenants", []string{"workflow", "show", n.blocked, "again", "--tenant", "other"}, exitRefused, []string{"no such step"}, []string{"bot-7"}},
+		"no such workflow":       {"nothing is made up", []string{"workflow", "show", "wf_none"}, exitRefused, []string{"no such workflow", "--tenant"}, nil},
+		"no such step":           {"nothing is made up", []string{"workflow", "show", n.blocked, "none"}, exitRefused, []string{"no such step", "readback workflow show"}, nil},
 		"behind the end":         {"no page is empty without a word", []string{"workflow", "show", n.blocked, "--offset", "3"}, exitVerified, []string{"It has 1 steps, and none behind --offset 3"}, nil},
 		"too many":               {"an answer is bounded", []string{"workflow", "show", n.blocked, "--limit", "101"}, exitUsage, []string{"want 1 to 100"}, nil},
 		"below zero":             {"no such place", []string{"workflow", "show", n.blocked, "--offset", "-1"}, exitUsage, []string{"--offset is -1"}, nil},
 		"no word":                {"a script that forgot it must hear of it", []string{"workflow"}, exitUsage, []string{"want show"}, nil},
-		"a name that is no name": {"what no step can be named is not found", []string{"workflow", "show", n.blocked, strings.Repeat("s", 300)}, exitNotFound, []string{"no such step"}, nil},
+		"a name that is no name": {"what no step can be named is not found", []string{"workflow", "show", n.blocked, strings.Repeat("s", 300)}, exitRefused, []string{"no such step"}, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,9 +147,9 @@ func TestGateDecisionsInJSON(t *testing.T) {
 func TestWorkflowOfWritesAlone(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
-	held := id(t, p.submit(exitHeld, keyed("wf-1", "1999")))
+	held := id(t, p.submit(exitReview, keyed("wf-1", "1999")))
 	says(t, p.want(exitVerified, p.run("workflow", "show", "wf-1")), "wf-1 was not begun at the gate", held+" held")
-	p.want(exitDenied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
+	p.want(exitNotApplied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
 	show := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
 	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation", "Writes of it that block no other:", held+" settled (denied)")
 	past := decode(t, p.want(exitVerified, p.run(append(show, "--json")...)))["past"].([]any)
