@@ -101,7 +101,7 @@ var traps = map[string]destination{
 		secrets: map[string]string{"password": "odoo-hunter2"}, collection: fakerest.OdooOrders,
 		open: func() *fakerest.Fake {
 			o := fakerest.NewOdoo()
-			o.Last(3)
+			o.Last(40) // more than are made at once: a session that ends again before a repeat is an error
 			return o.Fake
 		},
 		record: func(o fakerest.Object) (connectors.Record, bool) {
@@ -118,7 +118,7 @@ var traps = map[string]destination{
 		secrets: map[string]string{"password": "desk-hunter2"}, collection: fakerest.DeskTickets, traits: traits{renews: true},
 		open: func() *fakerest.Fake {
 			d := fakerest.NewDesk()
-			d.Last(20) // fewer than several at once make would end each before it has served
+			d.Last(40) // likewise
 			return d.Fake
 		},
 		record: func(o fakerest.Object) (connectors.Record, bool) {
