@@ -146,6 +146,7 @@ type showing struct {
 	next    http.RoundTripper // nil: nothing is sent
 	secrets map[string]string
 	mask    func(string) string // that of the connector, which knows them in each spelling
+	answer  func()              // prints the last answer, once the connector knows the secrets in it
 }
 
 var errNotSent = errors.New("nothing is sent without --send or --answers")
@@ -231,6 +232,10 @@ func (s *showing) observed(d *rest.Declaration, in intent.WriteIntent, p connect
 
 // print prints one line.
 func (s *showing) print(format string, args ...any) {
+	if answer := s.answer; answer != nil {
+		s.answer = nil
+		answer()
+	}
 	_, _ = fmt.Fprintln(s.out, report.Safe(s.masked(fmt.Sprintf(format, args...)))) // a terminal that is gone
 }
 
@@ -267,8 +272,10 @@ func (s *showing) RoundTrip(r *http.Request) (*http.Response, error) {
 	if body, err = bodyOf(&answer.Body); err != nil {
 		return nil, err
 	}
-	s.print("  -> %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
-	s.body(body)
+	s.answer = func() {
+		s.print("  -> %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
+		s.body(body)
+	}
 	return answer, nil
 }
 

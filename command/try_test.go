@@ -52,6 +52,50 @@ func TestTry(t *testing.T) {
 	}
 }
 
+// TestTryLogins shows no login and nothing that one was answered with, wherever a destination repeats it.
+func TestTryLogins(t *testing.T) {
+	for name, c := range map[string]struct{ auth, secret, answer, echo string }{
+		"session":     {"session: {path: /login, body: {password: '{secret.login}'}, token: $.session.key, ended: {status: 401}}", "hunter2", `{"session": {"key": "s-hunter3"}, "echo": "hunter2"}`, "Bearer s-hunter3, hunter2"},
+		"cookie":      {"session: {path: /login, body: {password: '{secret.login}'}, cookie: SID, must: [{path: $.ok, equals: true}], ended: {status: 401}}", "hunter2", `{"ok": true, "sid": "s-hunter3"}`, "SID=s-hunter3"},
+		"basic":       {"basic: {username: ada, secret: login}", "hunter2", "", "Basic YWRhOmh1bnRlcjI="},
+		"key as name": {"header: {name: Authorization, prefix: 'Basic ', secret: login}", "aHVudGVyMjp4", "", "Basic aHVudGVyMjp4, the key hunter2 is old"},
+		"client":      {"oauth2: {token_url: /token, client_id: ada, secret: login}", "hunter2", `{"access_token": "t-hunter3", "token_type": "bearer", "got": "YWRhOmh1bnRlcjI="}`, "Basic YWRhOmh1bnRlcjI=, t-hunter3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, orders.Options{})
+			p.variable = map[string]string{"LOGIN": c.secret}
+			file := p.write("d.yaml", `declaration: 1
+name: items
+system: Items
+base_url: https://api.example
+auth: {`+c.auth+`}
+probe: {path: /me}
+kinds:
+  item:
+    key: [sku]
+    writes: {create: {method: POST, path: /items, body: {sku: "{key.sku}", stamp: "{stamp}"}}}
+    reads: [{name: list, by: key, path: /items, query: {sku: "{key.sku}"}, records: "$.items[*]"}]
+    record: {ref: $.id, stamp: {path: $.stamp}, fields: {sku: $.sku}}
+    profile: {stamped: true}
+    sample: {key: {sku: "s-{sample}"}, create: {sku: "s-{sample}"}}
+`)
+			lines := `{"status": 200, "body": {"items": [], "echo": "` + c.echo + `"}}
+{"status": 422, "body": {"message": "` + c.echo + `"}}
+`
+			if c.answer != "" {
+				lines = `{"status": 200, "header": {"Set-Cookie": "SID=s-hunter3"}, "body": ` + c.answer + "}\n" + lines
+			}
+			r := p.want(exitDiffers, p.run("destination", "try", file, "--secret", "login=LOGIN", "--answers", p.write("a.jsonl", lines)))
+			says(t, r, "-> 422", "***")
+			for _, secret := range []string{"hunter2", "hunter3", "YWRhOmh1bnRlcjI", "aHVudGVyMjp4"} {
+				if strings.Contains(r.String(), secret) {
+					t.Errorf("%s is in\n%s", secret, r)
+				}
+			}
+		})
+	}
+}
+
 // TestTryInXML takes a declaration through recorded answers in XML.
 func TestTryInXML(t *testing.T) {
 	declaration, err := os.ReadFile("../connectors/rest/testdata/traps/soap.yaml")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -286,6 +287,11 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 		c.masks.add(strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "))
 	case "header":
 		req.Header.Set(a.header, a.prefix+secret)
+		if plain, err := base64.StdEncoding.DecodeString(secret); err == nil && a.prefix == "Basic " {
+			for _, part := range strings.SplitN(string(plain), ":", 2) { // some APIs have the key as the name
+				c.masks.add(part)
+			}
+		}
 	case "sigv4":
 		return nil, a.sign(req, c.given(), secret, time.Now())
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -127,6 +128,8 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 		config, err = t.signed(ctx)
 	} else {
 		config.ClientSecret, err = t.c.fetchSecret(ctx, t.secret)
+		// As it is in the header of the call for a token.
+		t.c.masks.add(base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(config.ClientID) + ":" + url.QueryEscape(config.ClientSecret))))
 	}
 	if err != nil {
 		return nil, err
