@@ -166,3 +166,11 @@ func TestNamesByDefault(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesInXML: the path that is used says of which type an element is.
+func TestNamesInXML(t *testing.T) {
+	answersOf(t, strings.Replace(xmlFile, "title: $.title", `title: "$['{param.shop}']"`, 1), map[string]answerCase{
+		"named": {reason: "its attributes do not make an object of it", body: xmlOne(`<main lang="en">one</main>`), records: 1, strong: true, fields: map[string]any{"title": "one"}},
+		"twice": {reason: "which of them", body: xmlOne("<main>one</main><main>two</main>"), records: -1},
+	})
+}

@@ -125,6 +125,7 @@ var otherNames = map[string]struct {
 		map[string]string{"readback_key": "order_ref", "readback_stamp": "sent_by"}},
 	"notion-pages": {map[string]string{"key_property": `Ada's "ref" [*]`, "stamp_property": "Nachweis für uns", "title_property": "Überschrift"},
 		map[string]string{"Intent key": `Ada's "ref" [*]`, "Stamp": "Nachweis für uns", "Name": "Überschrift"}},
+	"airtable-records":       {map[string]string{"key_column": "Order_Ref", "stamp_column": "sent-by"}, map[string]string{"Key": "Order_Ref", "Readback": "sent-by"}},
 	"google-calendar-events": {map[string]string{"stamp_property": "sent-by"}, map[string]string{"readback": "sent-by"}},
 }
 
@@ -160,12 +161,19 @@ func TestOtherNames(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"deal", "company", "note"} {
-		d := destinations["hubspot-objects/"+kind]
-		d.parameters, d.names = otherNames["hubspot-objects"].parameters, otherNames["hubspot-objects"].names
-		t.Run("campaign of hubspot "+kind, func(t *testing.T) {
+	for _, name := range []string{"hubspot-objects/deal", "hubspot-objects/company", "hubspot-objects/note", "airtable-records/record"} {
+		d := destinations[name]
+		declaration, _, _ := strings.Cut(name, "/")
+		of := otherNames[declaration]
+		parameters := maps.Clone(d.parameters)
+		if parameters == nil {
+			parameters = map[string]string{}
+		}
+		maps.Copy(parameters, of.parameters)
+		d.parameters, d.names = parameters, of.names
+		t.Run("campaign of "+name, func(t *testing.T) {
 			var sum tally
-			d.campaigns(t, "hubspot-objects/"+kind, &sum)
+			d.campaigns(t, name, &sum)
 		})
 	}
 }
@@ -177,6 +185,10 @@ func TestWrongNames(t *testing.T) {
 	hs := func(kind string) func() api { return func() api { a, _ := hubSpot(kind); return a } }
 	pages := func() api { a, _ := notion(fakerest.NotionOptions{}); return a }
 	events := func() api { a, _ := calendar(); return a }
+	table := func() api {
+		d := destinations["airtable-records/record"]
+		return d.api("airtable-records", d.open())
+	}
 	for name, tt := range map[string]struct {
 		reason string
 		open   func() api
@@ -198,6 +210,9 @@ func TestWrongNames(t *testing.T) {
 		"notion, no title":       {"there is no such property", pages, map[string]string{"title_property": "Gone"}, "Gone is not a property that exists", false, true, 0},
 		"notion, another":        {"one value would be lost", pages, map[string]string{"stamp_property": "Notes"}, `the parameter stamp_property names "Notes"`, false, false, 0},
 		"notion, a blank at end": {"no property has it", pages, map[string]string{"stamp_property": "Stamp "}, "Parameters.stamp_property does not match", false, false, 0},
+		"airtable, no key":       {"there is no such column", table, map[string]string{"key_column": "Gone"}, `read "formula": refused (422)`, true, false, 0},
+		"airtable, no stamp":     {"there is no such column", table, map[string]string{"stamp_column": "Gone"}, "the probe: refused (422)", true, false, 0},
+		"airtable, the name":     {"the name is the stamp", table, map[string]string{"key_column": "Readback"}, "the parameters stamp_column and key_column both name", false, false, 0},
 		"calendar, none":         {"everything would be the stamp", events, map[string]string{"stamp_property": ""}, "Parameters.stamp_property is missing", false, false, 0},
 	} {
 		for _, lost := range []bool{false, true} {
