@@ -85,7 +85,7 @@ kinds:
 			if c.answer != "" {
 				lines = `{"status": 200, "header": {"Set-Cookie": "SID=s-hunter3"}, "body": ` + c.answer + "}\n" + lines
 			}
-			r := p.want(exitDiffers, p.run("destination", "try", file, "--secret", "login=LOGIN", "--answers", p.write("a.jsonl", lines)))
+			r := p.want(exitAttention, p.run("destination", "try", file, "--secret", "login=LOGIN", "--answers", p.write("a.jsonl", lines)))
 			says(t, r, "-> 422", "***")
 			for _, secret := range []string{"hunter2", "hunter3", "YWRhOmh1bnRlcjI", "aHVudGVyMjp4"} {
 				if strings.Contains(r.String(), secret) {
