@@ -123,6 +123,9 @@ const (
 	// OwnCall: a separate call through the interface that takes writes, which uses no response of
 	// a write. Another path of one API (a search index besides a lookup) is also an OwnCall.
 	OwnCall Independence = ""
+	// OtherLogin: through that same interface, with credentials that are not those of writes and show
+	// no name that writes log in with. Both may be of one account; readback cannot know.
+	OtherLogin Independence = "other_login"
 	// OtherInterface: an interface that takes none of our writes, in another protocol: a mailbox
 	// by IMAP after a send by SMTP. Both may run on one machine; readback cannot know.
 	OtherInterface Independence = "other_interface"
@@ -134,6 +137,8 @@ const (
 // Words describes a read of this independence for people.
 func (i Independence) Words() string {
 	switch i {
+	case OtherLogin:
+		return "a call with another login than the one that writes"
 	case OtherInterface:
 		return "a call through another interface than the one that takes writes"
 	case OtherServer:

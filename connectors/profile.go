@@ -187,7 +187,7 @@ func (p Profile) Valid() error {
 		}
 	}
 	for _, way := range p.Reads {
-		if all := []Independence{OwnCall, OtherInterface, OtherServer}; !slices.Contains(all, way.Independent) {
+		if all := []Independence{OwnCall, OtherLogin, OtherInterface, OtherServer}; !slices.Contains(all, way.Independent) {
 			return fmt.Errorf("the read %q is independent by %q; want one of %q", way.Path, way.Independent, all)
 		}
 	}

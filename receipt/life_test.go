@@ -186,6 +186,7 @@ func TestByWhichWayItWasRead(t *testing.T) {
 		reason  string
 	}{
 		"nothing is declared":     {[]ledger.Event{sawOne}, connectors.Profile{}, receipt.OwnCall, "the least is claimed"},
+		"another login":           {[]ledger.Event{by("other_login")}, connectors.Profile{}, receipt.OtherLogin, "the read says so"},
 		"another interface":       {[]ledger.Event{by("other_interface")}, connectors.Profile{}, receipt.OtherInterface, "the read says so"},
 		"another server":          {[]ledger.Event{by("other_server")}, standby, receipt.OtherServer, "the read says so"},
 		"no longer configured":    {[]ledger.Event{by("other_server")}, connectors.Profile{}, receipt.OtherServer, "it was so when it was read"},

@@ -142,6 +142,9 @@ const (
 	// nothing from the response to the write. The same interface of the same destination gave
 	// both answers; no second system was asked.
 	OwnCall Independence = "own_call"
+	// OtherLogin: it was a call of that same interface, with credentials that were compared with those
+	// of writes and are others. Whether they are of another account is not known.
+	OtherLogin Independence = Independence(connectors.OtherLogin)
 	// OtherInterface: it was made through an interface that takes no writes, in another protocol:
 	// a mailbox by IMAP after a send by SMTP. Whether one provider is behind both is not known.
 	OtherInterface Independence = Independence(connectors.OtherInterface)
@@ -162,7 +165,7 @@ func independenceOf(i connectors.Independence) Independence {
 	return OwnCall
 }
 
-var independences = []Independence{OwnCall, OtherInterface, OtherServer}
+var independences = []Independence{OwnCall, OtherLogin, OtherInterface, OtherServer}
 
 // Read is how the observation was made.
 type Read struct {

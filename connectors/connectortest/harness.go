@@ -123,8 +123,8 @@ type Fixture struct {
 	// refused ones included.
 	Sends func() int
 	// Elsewhere returns how many writes, and how many reads of records, have reached the
-	// interface or server that serves reads instead of the one that takes writes
-	// (ReadPath.Independent), since Open. None where this fixture has no such place. Default: the
+	// interface or server that serves reads instead of the one that takes writes, or were made with
+	// the login of reads (ReadPath.Independent), since Open. None where this fixture has no such place. Default: the
 	// profile declares none.
 	Elsewhere func() (writes, reads int)
 

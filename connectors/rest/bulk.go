@@ -57,7 +57,11 @@ func (c *Connector) ReadMany(ctx context.Context, qs []connectors.Query) ([]conn
 	}
 	for _, g := range groups {
 		c.readGroup(ctx, g.k, g.r, qs, g.which, answers)
+		way := c.independence(ctx, g.k)
 		for _, i := range g.which {
+			if answers[i].Err == nil {
+				answers[i].Observation.Independent = way
+			}
 			c.shown(g.k, &answers[i].Observation, given[i].Stamp)
 		}
 	}

@@ -228,7 +228,7 @@ func (c *Connector) request(ctx context.Context, by *login, d *draft, u *url.URL
 	if err != nil {
 		return nil, nil, err
 	}
-	if u, err = c.withSecrets(ctx, u); err != nil {
+	if u, err = c.withSecrets(ctx, by, u); err != nil {
 		return nil, nil, err
 	}
 	req, err := http.NewRequestWithContext(ctx, d.method, u.String(), bytes.NewReader(body))
@@ -264,6 +264,7 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errCredentials, err)
 		}
+		by.used.add(t.value)
 		if t.cookie != nil {
 			req.AddCookie(t.cookie)
 		} else {
@@ -275,6 +276,7 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 	if err != nil {
 		return nil, err
 	}
+	by.used.add(secret)
 	switch a.scheme {
 	case "bearer":
 		req.Header.Set("Authorization", "Bearer "+secret)

@@ -201,6 +201,8 @@ type kind struct {
 	words    []string // see Explained
 	// firstSent is how the time of the first send is written, nil where no request has it.
 	firstSent *firstSent
+	// otherLogin means that its reads carry no secret that writes do, as far as is declared.
+	otherLogin bool
 }
 
 // write is how one write type is sent.

@@ -30,7 +30,7 @@
 //	    token: $.token | {header: Name}, [header: X-Session], [prefix: "Token "] | cookie: SID, [must: [CONDITION…]],
 //	    [ended: {status: 401} | [{status: 200, where: CONDITION}…]]}    # a login is a call of its own
 //	  sigv4: {service: ses, region: "{param.region}", key_id: "{param.key_id}", secret: key}]
-//	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both
+//	[read_auth: {bearer: {secret: read_token}}]    # as auth, for reads alone; probe tries both. See below
 //	[headers: {Accept: application/json}]
 //	[read_as: json | xml]                # all answers of the API; default json
 //	[rate: {calls: 100, per: 1m}]
@@ -65,6 +65,12 @@
 // shared folder, from exchanging it at the same time; each takes what the last one kept. Where the answer
 // of an exchange is lost, or the process dies in it, the file has the old one. An API that takes that no
 // more refuses the login, and a new refresh token belongs into the file.
+//
+// With read_auth an observation says other_login, where the two logins differ when the read is made: in
+// their secrets (of a refresh token: in that), and in the names that they log in with. Equal ones, or such
+// that cannot be had or have less than four bytes, are one login, and so are all where the path of a
+// read has a secret. Whether both are of one account is not known. A client certificate is
+// that of the connection, and the same for both.
 //
 // With grant: jwt_bearer (RFC 7523, as of Google's service accounts) the secret is a private RSA key in PEM,
 // with its line ends. It never leaves the process. It signs (RS256) that client_id logs in, for subject if

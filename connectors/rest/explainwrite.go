@@ -10,6 +10,18 @@ import (
 	"github.com/readback-go/readback/intent"
 )
 
+// explainReader says what is not obvious of the login of reads.
+func (k *kind) explainReader(by *auth) {
+	if by == nil {
+		return
+	}
+	proof := "Reads have a secret in their path as well, so a receipt says own_call."
+	if k.otherLogin {
+		proof = "It is the same interface all the same: a receipt says other_login, where the secrets of the two logins differ, and the names that they log in with."
+	}
+	k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. %s", strings.Join(by.own(), " and "), proof)
+}
+
 // explainWrites says how the writes of a kind work beyond sending their request.
 func (l *loader) explainWrites(k *kind) {
 	if len(l.Problems) > 0 { // parts of it are missing
@@ -31,9 +43,6 @@ func (l *loader) explainWrites(k *kind) {
 	}
 	for _, name := range l.d.Rotating() {
 		k.explain("Each use of the refresh token %s gives the next one, which is written into its file before the login is used. One process at a time does it.", name)
-	}
-	if l.d.readAuth != nil {
-		k.explain("Reads log in with the secret %s, of their own: credentials that only write, or that leaked, cannot read, and a read shows what others see. It is the same interface all the same.", l.d.readAuth.secret)
 	}
 	if l.d.shape != nil {
 		k.explain("Answers are read as XML: names without their prefixes, texts as they are, and a list where a path has [*]. One of them is a list as well; what a path names as one and is there twice is an error. Document types and entities are refused.")

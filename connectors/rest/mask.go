@@ -43,6 +43,14 @@ func (m *masks) add(secret string) {
 	}
 }
 
+// shows reports whether one of these secrets has one of the others in it, in a spelling that is known.
+func (m *masks) shows(others *masks) bool {
+	m.mu.Lock()
+	all := slices.Clone(m.all)
+	m.mu.Unlock()
+	return slices.ContainsFunc(all, func(secret string) bool { return others.text(secret) != secret })
+}
+
 // text masks all secrets in a text, as they are and as URLs and Basic write them.
 func (m *masks) text(s string) string {
 	m.mu.Lock()

@@ -2,12 +2,14 @@ package rest_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -132,6 +134,47 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestALoginOfReadsInTheSuite: what says that it has another login was made with it, and the write was not.
+func TestALoginOfReadsInTheSuite(t *testing.T) {
+	o := orders.Native.Options()
+	o.Bulk = true
+	d, err := rest.Load([]byte(strings.Replace(ordersFile(o), "\nprobe:", "\nauth: {bearer: {secret: writer}}\nread_auth: {bearer: {secret: reader}}\nprobe:", 1)), "orders.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := map[string]func(context.Context) (string, error){}
+	for _, name := range d.Secrets() {
+		secrets[name] = func(context.Context) (string, error) { return "hunter2-" + name, nil }
+	}
+	connectortest.Run(t, connectortest.Harness{
+		Open: func(t *testing.T) *connectortest.Fixture {
+			w, refuse := orderstest.World(t, o), new(atomic.Bool)
+			h := withBulk(orders.Handler(w))
+			var writes, reads atomic.Int64
+			counted := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") == "Bearer hunter2-reader" {
+					if r.Method == http.MethodGet || r.URL.Path == "/bulk" {
+						reads.Add(1)
+					} else {
+						writes.Add(1)
+					}
+				}
+				h.ServeHTTP(rw, r)
+			})
+			c, err := rest.New(d, rest.Options{Secrets: secrets, Transport: wire.Transport(counted, dials(refuse))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := ordersFixtureOf(t, w, refuse, c)
+			f.Elsewhere = func() (int, int) { return int(writes.Load()), int(reads.Load()) }
+			return f
+		},
+		Writes:   ordersWrites(o),
+		Variants: orderstest.Variants(),
+		Lacks:    orderstest.Lacks(o),
+	})
+}
+
 // TestOrdersOverHTTP runs the suite in real time over a real network.
 func TestOrdersOverHTTP(t *testing.T) {
 	o := orders.Native.Options()
@@ -204,7 +247,10 @@ func ordersConnector(t *testing.T, o orders.Options, ro rest.Options) *rest.Conn
 }
 
 func ordersFixture(t *testing.T, w *orders.World, o orders.Options, refuse *atomic.Bool, ro rest.Options) *connectortest.Fixture {
-	c := ordersConnector(t, o, ro)
+	return ordersFixtureOf(t, w, refuse, ordersConnector(t, o, ro))
+}
+
+func ordersFixtureOf(t *testing.T, w *orders.World, refuse *atomic.Bool, c *rest.Connector) *connectortest.Fixture {
 	f := orderstest.Fixture(t, w, c, c.Profiles()[orders.Kind], 2) // by key and by stamp
 	set := f.Set
 	f.Set = func(v fault.Kind, how string) error {

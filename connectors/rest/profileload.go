@@ -41,6 +41,9 @@ func (l *loader) profile(k *kind, file *fileKind) {
 	if _, update := k.undo[intent.Update]; create && update && k.writes[intent.Upsert] != nil {
 		p.Undo = append(p.Undo, intent.Upsert)
 	}
+	k.otherLogin = l.d.readAuth != nil && !slices.ContainsFunc(k.reads, func(r *read) bool {
+		return uses(r.request.holes(), "secret") || r.visible != nil && uses(r.visible.request.holes(), "secret")
+	})
 	p.Reads, p.BulkLimit = k.ways()
 	if p.BulkWait = time.Duration(f.BulkWait); p.BulkWait > 0 && p.BulkLimit == 0 {
 		l.Say(f.At.Line, f.At.Field+".bulk_wait", "is set where no reads are shared; want a bulk read, or reads that are lists and ask for nothing of the record")
@@ -58,7 +61,10 @@ func (l *loader) profile(k *kind, file *fileKind) {
 // ways lists the ways of reading, and how many queries a bulk read takes.
 func (k *kind) ways() ([]connectors.ReadPath, int) {
 	var all []connectors.ReadPath
-	bulk := 0
+	bulk, way := 0, connectors.OwnCall
+	if k.otherLogin {
+		way = connectors.OtherLogin
+	}
 	for _, r := range k.reads {
 		bulk = max(bulk, r.bulk)
 		strength := connectors.Weak
@@ -70,7 +76,7 @@ func (k *kind) ways() ([]connectors.ReadPath, int) {
 			is   bool
 		}{{"ref", r.ref}, {"key", r.key}, {"stamp", r.stamp}} {
 			if by.is {
-				all = append(all, connectors.ReadPath{Path: r.name, By: by.name, Strength: strength})
+				all = append(all, connectors.ReadPath{Path: r.name, By: by.name, Strength: strength, Independent: way})
 			}
 		}
 	}

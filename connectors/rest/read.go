@@ -55,6 +55,7 @@ func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Ob
 		seen.Unused = c.unused(ctx, k, q, v)
 	}
 	c.shown(k, &seen, stamp)
+	seen.Independent = c.independence(ctx, k)
 	return seen, nil
 }
 

@@ -75,6 +75,7 @@ func TestBadWrites(t *testing.T) {
 		"name of a key":   {"an intent would choose it", `sku: "{key.sku}"`, `sku: "{key.sku}", "{fields.a}": "{fields.b}"`, "names of members have no placeholders but {param.NAME}; write the name out"},
 		"name":            {"not declared", `sku: "{key.sku}"`, `sku: "{key.sku}", "{param.a}": "{fields.b}"`, "{param.a} is not declared; want one of the parameters (shop)"},
 		"login of reads":  {"whose", "  bearer: {secret: token}", "  bearer: {secret: token}\nread_auth: {bearer: {secret: token}}", "read_auth: has the secret of auth; want one of its own"},
+		"their refresh":   {"whose", "  bearer: {secret: token}", "  oauth2: {token_url: /t, client_id: a, secret: s, grant: refresh_token, refresh: token}\nread_auth: {oauth2: {token_url: /t, client_id: b, secret: r, grant: refresh_token, refresh: token}}", "read_auth: has the secret of auth"},
 		"two for reads":   {"which", "  bearer: {secret: token}", "  bearer: {secret: token}\nread_auth: {bearer: {secret: a}, basic: {username: b, secret: c}}", "read_auth: want exactly one of bearer"},
 		"only for reads":  {"and writes?", "auth:\n  bearer: {secret: token}", "read_auth: {bearer: {secret: token}}", "read_auth: is set without auth"},
 		"secret's name":   {"the secret itself", "path: /items\n        body", "path: '/bot{secret.Hunter2}/items'\n        body", "create.path: is not the name of a secret"},
@@ -673,6 +674,97 @@ func TestALoginOfReads(t *testing.T) {
 				t.Errorf("%s, %d requests by the writer and %d by the reader; want 1 and some", out.Status, writer, reader)
 			}
 		}
+	}
+}
+
+// An observation says another login only where the credentials differ that were used, or would be: what is
+// declared as two may be configured as one.
+func TestHowFarALoginOfReadsIsFromThatOfWrites(t *testing.T) {
+	const (
+		of      = "auth: {bearer: {secret: token}}"
+		apart   = of + "\nread_auth: {bearer: {secret: reader}}"
+		byUser  = "parameters: {a: {pattern: '.+', about: a}, b: {pattern: '.+', about: b}}\nauth: {basic: {username: '{param.a}', secret: token}}\nread_auth: {basic: {username: '{param.b}', secret: reader}}"
+		session = "auth: {session: {path: /login, body: {password: '{secret.token}'}, token: $.token, ended: {status: 401}}}\nread_auth: {session: {path: /login, body: {password: '{secret.reader}'}, token: $.token, ended: {status: 401}}}"
+		refresh = "auth: {oauth2: {token_url: /token, client_id: app, secret: client, grant: refresh_token, refresh: token}}\nread_auth: {oauth2: {token_url: /token, client_id: app, secret: same_client, grant: refresh_token, refresh: reader}}"
+	)
+	for name, tt := range map[string]struct {
+		reason, auth  string
+		token, reader string
+		a, b          string // who logs in
+		then          string // the next secret of writes, and the one of reads is the first
+		old, new      string // in the file
+		want          connectors.Independence
+		explained     string
+	}{
+		"others":          {reason: "they differ", auth: apart, token: "hunter2-a", reader: "hunter2-b", want: connectors.OtherLogin, explained: "a receipt says other_login, where"},
+		"one login":       {reason: "no other is declared", auth: of, token: "hunter2-a"},
+		"one secret":      {reason: "it is one login", auth: apart, token: "hunter2-a", reader: "hunter2-a"},
+		"otherwise spelt": {reason: "it is the same secret", auth: of + "\nread_auth: {header: {name: X-Login, secret: reader}}", token: "hunter2-a", reader: "Bearer hunter2-a"},
+		"within":          {reason: "it is the same secret", auth: of + "\nread_auth: {header: {name: X-Login, secret: reader}}", token: "Bearer hunter2-a", reader: "hunter2-a"},
+		"as Basic":        {reason: "it is the same login", auth: "auth: {basic: {username: ann, secret: token}}\nread_auth: {header: {name: X-Login, secret: reader}}", token: "hunter2-a", reader: "Basic YW5uOmh1bnRlcjItYQ=="},
+		"too short":       {reason: "what is part of any text cannot be compared", auth: apart, token: "abc", reader: "hunter2-b"},
+		"exchanged":       {reason: "the write was sent with the secret that reads have now", auth: apart, token: "hunter2-a", reader: "hunter2-b", then: "hunter2-c"},
+		"unknown":         {reason: "what is not known differs from nothing", auth: apart, reader: "hunter2-b"},
+		"users":           {reason: "they differ in both", auth: byUser, token: "hunter2-a", reader: "hunter2-b", a: "ann", b: "bob", want: connectors.OtherLogin},
+		"one user":        {reason: "two passwords of one user are one login", auth: byUser, token: "hunter2-a", reader: "hunter2-b", a: "ann", b: "Ann"},
+		"one password":    {reason: "it would be strange, and claims nothing", auth: byUser, token: "hunter2-a", reader: "hunter2-a", a: "ann", b: "bob"},
+		"sessions":        {reason: "two passwords", auth: session, token: "hunter2-a", reader: "hunter2-b", want: connectors.OtherLogin},
+		"one session":     {reason: "it is one password", auth: session, token: "hunter2-a", reader: "hunter2-a"},
+		"app":             {reason: "two users of one app have two refresh tokens", auth: refresh, token: "hunter2-a", reader: "hunter2-b", want: connectors.OtherLogin},
+		"one refresh":     {reason: "it is one user", auth: refresh, token: "hunter2-a", reader: "hunter2-a"},
+		"in the path":     {reason: "reads carry that one as well", auth: apart, token: "hunter2-a", reader: "hunter2-b", old: "path: /letters, query", new: "path: '/letters/{secret.path}', query", explained: "so a receipt says own_call"},
+		"path of writes":  {reason: "reads do not have it", auth: apart, token: "hunter2-a", reader: "hunter2-b", old: "path: /letters\n", new: "path: '/letters/{secret.path}'\n", want: connectors.OtherLogin},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := rest.Load([]byte(strings.Replace(strings.Replace(boxFile(""), of, tt.auth, 1), tt.old, tt.new, 1)), "F")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if words := strings.Join(d.Explained("letter"), "\n"); !strings.Contains(words, tt.explained) {
+				t.Errorf("explained:\n%s\nwant in it %q", words, tt.explained)
+			}
+			now := map[string]string{"token": tt.token, "reader": tt.reader, "client": "hunter2-app", "same_client": "hunter2-app", "path": "hunter2-path"}
+			o := rest.Options{Secrets: map[string]func(context.Context) (string, error){}, Transport: wire.Transport(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/token" {
+					body, _ := io.ReadAll(r.Body)
+					of, _ := url.ParseQuery(string(body))
+					says(200, fmt.Sprintf(`{"access_token":"t-%s","token_type":"bearer","refresh_token":%q}`, of.Get("refresh_token"), of.Get("refresh_token")), "Content-Type", "application/json")(rw, r)
+					return
+				}
+				body, _ := io.ReadAll(r.Body)
+				says(200, fmt.Sprintf(`{"ref":"L1","letters":[],"token":"t%x"}`, body))(rw, r)
+			}), nil)}
+			if tt.a != "" {
+				o.Parameters = map[string]string{"a": tt.a, "b": tt.b}
+			}
+			for _, name := range d.Secrets() {
+				o.Secrets[name] = func(context.Context) (string, error) {
+					if now[name] == "" {
+						return "", errors.New("it is locked")
+					}
+					return now[name], nil
+				}
+			}
+			c, err := rest.New(d, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := letter(1)
+			if tt.then != "" {
+				if _, err := c.Write(t.Context(), connectors.Request{Intent: in, Stamp: in.Stamp(), Attempt: 1}); err != nil {
+					t.Fatal(err)
+				}
+				now["token"], now["reader"] = tt.then, tt.token
+			}
+			got, err := c.Read(t.Context(), connectors.Query{Intent: in, Stamp: in.Stamp()})
+			if err != nil || got.Independent != tt.want {
+				t.Errorf("%q, %v; want %q: %s", got.Independent, err, tt.want, tt.reason)
+			}
+			declared := slices.ContainsFunc(c.Profiles()["letter"].Reads, func(way connectors.ReadPath) bool { return way.Independent == connectors.OtherLogin })
+			if tt.want == connectors.OtherLogin && !declared || tt.auth == of && declared {
+				t.Errorf("the profile says another login: %t", declared)
+			}
+		})
 	}
 }
 

@@ -149,6 +149,8 @@ func paths(reads []connectors.ReadPath) string {
 // true of all.
 func apart(i connectors.Independence) string {
 	switch i {
+	case connectors.OtherLogin:
+		return ", with another login than writes"
 	case connectors.OtherInterface:
 		return ", through another interface than writes"
 	case connectors.OtherServer:

@@ -396,6 +396,7 @@ func TestTheWayOfReadingIsShown(t *testing.T) {
 	for way, want := range map[connectors.Independence]string{
 		connectors.OwnCall:        "a strong read, which shows everything applied before it, by standby.",
 		connectors.OtherServer:    "before it, by standby; a call to another server than the one that takes writes.",
+		connectors.OtherLogin:     "before it, by standby; a call with another login than the one that writes.",
 		connectors.OtherInterface: "before it, by standby; a call through another interface than the one that takes writes.",
 		"<b>satellite</b>":        "before it, by standby; a call of its own.",
 	} {
