@@ -221,9 +221,10 @@ func leavesNothing(c Case) bool {
 // hidden reports whether the destination refused the last send because of a record that the
 // read does not show: it may be ours, changed by another actor. A destination that knows our
 // idempotency key, and has no unique key, only says that an earlier send under that key is in
-// progress, which the horizon covers.
+// progress, which the horizon covers; unless its answer is of unknown fate, since what it names can
+// only be ours.
 func hidden(c Case) bool {
-	keyInUse := c.Profile.NativeWindow[c.Intent.Write] > 0 && !slices.Contains(c.Profile.Unique, c.Intent.Write)
+	keyInUse := c.Profile.NativeWindow[c.Intent.Write] > 0 && !slices.Contains(c.Profile.Unique, c.Intent.Write) && c.Last == connectors.FateRefused
 	return c.LastConflict && c.Verdict == verify.Absent && !keyInUse
 }
 

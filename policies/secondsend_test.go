@@ -157,7 +157,8 @@ func TestSecondSendAfterRefusals(t *testing.T) {
 	}
 }
 
-func refusedForConflict(c *policies.Case) { c.LastConflict = true }
+func refusedForConflict(c *policies.Case) { c.Last, c.LastConflict = connectors.FateRefused, true }
+func inOurWay(c *policies.Case)           { c.Last, c.LastConflict = connectors.FateUnknown, true }
 func stamped(c *policies.Case)            { c.Profile.Stamped, c.Stamped = true, true }
 func own(c *policies.Case)                { c.Own = true }
 func takesBack(c *policies.Case)          { c.Profile.Rollback = connectors.Within(time.Minute) }
@@ -406,6 +407,7 @@ func TestKnownNotApplied(t *testing.T) {
 		"weak, both":               {"nothing there and nothing to come", readWeakly(lost(), verify.Absent, horizon+settle), true},
 		"hidden":                   {"the destination says that something is there, and shows nothing", with(read(lost(), verify.Absent, horizon), refusedForConflict), false},
 		"key in use":               {"the earlier send was under way, and the horizon is past", with(read(lost(), verify.Absent, horizon), refusedForConflict, native), true},
+		"what is there is ours":    {"it has the id that only we can have sent, and another actor may have hidden it", with(read(lost(), verify.Absent, horizon), inOurWay, native), false},
 		"key in use, unique too":   {"it may have meant the record", with(read(lost(), verify.Absent, horizon), refusedForConflict, native, unique), false},
 		"stale, conclusive":        {"as before and nothing to come", with(read(lost(), verify.Stale, horizon), write(intent.Update)), true},
 		"irreversible, unused":     {"what was prepared for it is still there", with(read(lost(), verify.Absent, horizon), irreversible, unused), true},

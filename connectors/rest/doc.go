@@ -146,7 +146,8 @@
 // httpsend: 401 is a refused login, 403 a refusal of this write. The key
 // is sent in the header or the query only where one is named, or in the body as
 // {idempotency_key}. With stamp: true it is the {stamp} of the request, where the API keeps its place unique,
-// such as an id that the client chooses; unique: true would say that of the business key. A form other than raw and quoted is made of a hash of our key, the same for each
+// such as an id that the client chooses; a conflict then is of unknown fate, since only a send of this write can have
+// made that record. Unique: true would say it of the business key. A form other than raw and quoted is made of a hash of our key, the same for each
 // repeat: a UUID of version 4, 25 hex digits, or a number from 1 to 2147483647. Two writes can share
 // such a number, so int31 needs the stamp in the request and in records. The condition is sent only when the engine asks for it.
 //

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/connectors/httpsend"
 )
 
 // Two calls as one write: the first makes something that has no effect by itself, such as a draft,
@@ -101,20 +100,6 @@ func (c *Connector) prepared(ctx context.Context, p *write, r connectors.Request
 		return "", connectors.Receipt{}, connectors.NotSent(fmt.Errorf("what was made before it could not be recorded: %w", err))
 	}
 	return receipt.Ref, receipt, nil
-}
-
-// spent makes a refusal because what was prepared is not as it was left one of unknown fate: another actor
-// may have used it, and so may a proxy that repeats the request.
-func (w *write) spent(a httpsend.Answer, byStatus, err error) error {
-	var e *connectors.Error
-	if w.prepare == nil || !errors.As(err, &e) || e.Fate != connectors.FateRefused {
-		return err
-	}
-	gone := err == byStatus && (a.Status == http.StatusNotFound || a.Status == http.StatusGone)
-	if !e.Conflict && !gone {
-		return err
-	}
-	return &connectors.Error{Conflict: e.Conflict, Code: e.Code, Err: fmt.Errorf("what was prepared may have been used: %w", e.Err)}
 }
 
 // unused reports whether what was prepared for a write is seen to have had no effect.

@@ -286,7 +286,7 @@ func (w *write) receipt(ended []answerRule, a httpsend.Answer, err error, v valu
 	if w.key != nil && w.key.replay != nil {
 		receipt.Replay, _ = w.key.replay.holds(doc, bodyErr == nil, a.Header)
 	}
-	err = w.throttle.heed(a, doc, bodyErr == nil, w.spent(a, err, w.meaning(ended, a, doc, bodyErr == nil, err)))
+	err = w.throttle.heed(a, doc, bodyErr == nil, w.ours(a, err, w.meaning(ended, a, doc, bodyErr == nil, err)))
 	receipt.Reply = w.refusal.reply(a, doc, bodyErr == nil, err != nil)
 	if err != nil {
 		return receipt, err
@@ -336,6 +336,22 @@ func (w *write) meaning(ended []answerRule, a httpsend.Answer, doc any, isJSON b
 		}
 	}
 	return byStatus
+}
+
+// ours makes a refusal one of unknown fate where what is in the way can only be of this write: a record with
+// its stamp as the id, or what was prepared for it and was used since. A send before made it, or the same one,
+// which a proxy repeated, or another actor used what was prepared.
+func (w *write) ours(a httpsend.Answer, byStatus, err error) error {
+	var e *connectors.Error
+	if !errors.As(err, &e) || e.Fate != connectors.FateRefused {
+		return err
+	}
+	gone := w.prepare != nil && err == byStatus && (a.Status == http.StatusNotFound || a.Status == http.StatusGone)
+	taken := e.Conflict && (w.prepare != nil || w.key != nil && w.key.stamp)
+	if !gone && !taken {
+		return err
+	}
+	return &connectors.Error{Conflict: e.Conflict, Code: e.Code, Err: fmt.Errorf("what it names can only be of this write: %w", e.Err)}
 }
 
 // saysNotApplied reports whether an answer by the rule means that the write had no effect.
