@@ -116,7 +116,7 @@ func (d *Declaration) NotChecked(kind string) map[intent.WriteType][]string {
 		return nil
 	}
 	for name, w := range k.writes {
-		for _, h := range w.request.holes() {
+		for _, h := range w.holes() {
 			switch {
 			case h.path[0] == "payload":
 				all[name] = append(all[name], "/"+strings.Join(h.path, "/"))

@@ -426,11 +426,15 @@ func (l *loader) stampStays(f *fileKind, w *write) {
 		for _, e := range t.list {
 			walk(e)
 		}
+		walk(t.mail)
 		if spreads := slices.ContainsFunc(t.list, func(e *tree) bool { return e.kind == spreadTree && e.text.only().optional }); spreads && uses(t.holes(), "stamp") {
 			l.At(t.at, "would leave the stamp out when another value is missing; write {name} without the question mark")
 		}
 	}
 	walk(w.request.body)
+	if w.prepare != nil {
+		walk(w.prepare.request.body)
+	}
 }
 
 func (k *kind) onlyCreates() bool {

@@ -149,6 +149,48 @@ func TestTwoCallsAsOneWrite(t *testing.T) {
 	}
 }
 
+// What the first call leaves counts as what the write leaves: its stamp, by which an undo knows the record,
+// and what no read compares.
+func TestWhatTheFirstCallLeaves(t *testing.T) {
+	d, err := rest.Load([]byte(`declaration: 1
+name: payer
+system: Payer
+base_url: http://127.0.0.1:1
+probe: {path: /me}
+kinds:
+  payment:
+    key: [id]
+    writes:
+      create:
+        prepare: {method: POST, path: /holds, body: {id: "{key.id}", stamp: "{stamp}", amount: "{fields.amount}", note: "{payload.note}"}, ref: $.id}
+        method: POST
+        path: /holds/{prepared}/capture
+      delete: {method: DELETE, path: "/payments/{ref}", needs: ref}
+    reads:
+      - {name: list, by: key, path: /payments, query: {id: "{key.id}"}, records: "$.items[*]"}
+    record: {ref: $.id, stamp: {path: $.stamp}, fields: {id: $.key, amount: $.amount}}
+    undo: {create: delete}
+    profile: {stamped: true}
+`), "payer.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := d.NotChecked("payment")[intent.Create]; !slices.Equal(got, []string{"/payload/note"}) {
+		t.Errorf("not compared: %q", got)
+	}
+	c, err := rest.New(d, rest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := intent.WriteIntent{Tenant: "acme", Workflow: "w", Step: "1", Tool: "pay", Kind: "payment", Write: intent.Create, Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"amount": "5"}}
+	for stamp, ours := range map[string]bool{in.Stamp(): true, "rb-another": false} {
+		after := connectors.Observation{Records: []connectors.Record{{Ref: "p1", Stamp: stamp, Fields: intent.Fields{"id": "1", "amount": "5"}}}}
+		if _, err := c.Invert(in, &connectors.Observation{}, after); (err == nil) != ours {
+			t.Errorf("a record with the stamp %s: %v", stamp, err)
+		}
+	}
+}
+
 // That a draft is still there is looked for last, and only where absence may rest on it.
 func TestADraftThatIsStillThere(t *testing.T) {
 	in := intent.WriteIntent{Kind: "mail", Write: intent.Create, Key: intent.Fields{"id": "1"}, Expect: intent.Fields{"subject": "Hi"}}

@@ -51,7 +51,7 @@ func (c *Connector) Invert(w intent.WriteIntent, before *connectors.Observation,
 }
 
 func (k *kind) undoCreate(w intent.WriteIntent, u undo, inverse intent.WriteIntent, now connectors.Record) (intent.WriteIntent, error) {
-	if k.profile.Stamped && uses(k.writes[w.Write].request.holes(), "stamp") && now.Stamp != w.Stamp() {
+	if k.profile.Stamped && uses(k.writes[w.Write].holes(), "stamp") && now.Stamp != w.Stamp() {
 		return intent.WriteIntent{}, fmt.Errorf("%w: the record that is there has the stamp of another write", errNoUndo)
 	}
 	inverse.Require = declared.Lasting(k.profile, now.Fields)
