@@ -114,10 +114,13 @@ type Profile struct {
 	Sensitive []string
 
 	// Irreversible lists the write types whose effect cannot be taken back, and may be where no
-	// read can see it (a mail sent). Their absence is never conclusive. After a send of unknown
-	// fate they are repeated only where NativeWindow, Unique or Conditional makes the repeat
-	// harmless: see also NeverRepeat. Default none.
+	// read can see it (a mail sent). Their absence is conclusive only with Observation.Unused. After a
+	// send of unknown fate they are repeated only then, or where NativeWindow, Unique or Conditional
+	// makes the repeat harmless: see also NeverRepeat. Default none.
 	Irreversible []intent.WriteType
+	// ShowsUnused lists the write types of two calls of which a read can report Observation.Unused.
+	// It is for display. Default none.
+	ShowsUnused []intent.WriteType
 	// NeverRepeat lists the write types that are sent once and not again, whatever key or condition
 	// there is, unless it is proven that nothing was applied by the send, or a reviewer states it.
 	// It says nothing about undoing. Default none.

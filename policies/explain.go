@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -31,7 +32,7 @@ type Guarantee struct {
 // shows the state from before.
 func Explain(p connectors.Profile, w intent.WriteType) Guarantee {
 	c := Case{Intent: intent.WriteIntent{Write: w}, Profile: p, Sends: 1, Budget: 2, Unknown: true,
-		Judgement: verify.Judgement{Verdict: verify.Stale}}
+		Judgement: verify.Judgement{Verdict: verify.Stale, Unused: slices.Contains(p.ShowsUnused, w)}}
 	if w == intent.Create {
 		c.Verdict = verify.Absent
 	}
@@ -78,7 +79,11 @@ func promise(permit Permit, p connectors.Profile, w intent.WriteType, after time
 		if p.WriteOnly {
 			return fmt.Sprintf("an answered %s is reported and never verified, as nothing can be read there; after a lost answer a reviewer decides, and nothing is sent again by itself: %s", w, permit.Reason)
 		}
-		return fmt.Sprintf("after a lost answer the effect of the %s is searched for, and it is sent again if it is still missing after %s; a request delayed for longer could still duplicate it, which a later read would show", w, after)
+		unused := ""
+		if slices.Contains(p.ShowsUnused, w) {
+			unused = ", and what was prepared for it is still unused"
+		}
+		return fmt.Sprintf("after a lost answer the effect of the %s is searched for, and it is sent again if it is still missing after %s%s; a request delayed for longer could still duplicate it, which a later read would show", w, after, unused)
 	}
 	return fmt.Sprintf("after a lost answer the effect of the %s is searched for; where it is missing a reviewer decides, and nothing is sent again by itself: %s", w, permit.Reason)
 }

@@ -37,6 +37,8 @@ func TestExplain(t *testing.T) {
 			policies.Guarantee{Row: policies.RowAbsence, Repeats: true, After: time.Minute, MayDouble: true}, "after 1m0s", "no lag to wait for"},
 		"irreversible": {connectors.Profile{Settle: minute, Horizon: minute, Reads: strong, Irreversible: every},
 			policies.Guarantee{Row: policies.RowNone}, "irreversible", "its absence proves nothing"},
+		"irreversible, and shows what is unused": {connectors.Profile{Settle: minute, Horizon: minute, Irreversible: every, ShowsUnused: every},
+			policies.Guarantee{Row: policies.RowAbsence, Repeats: true, After: 2 * time.Minute, MayDouble: true}, "still unused", "a draft that is still one was not sent"},
 		"never to be repeated": {connectors.Profile{Unique: every, Settle: minute, Horizon: minute, Reads: strong, NeverRepeat: every},
 			policies.Guarantee{Row: policies.RowNone}, "never to be repeated", "whatever makes a repeat harmless"},
 		"irreversible, and unique": {connectors.Profile{Irreversible: every, Unique: every},

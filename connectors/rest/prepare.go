@@ -60,6 +60,7 @@ func (l *loader) checkPrepared(k *kind, f *fileKind) {
 		k.explain("A %s is two calls: %s, which has no effect by itself, and %s. What the first made is recorded before the second is made, and each repeat is of the same.",
 			name, w.prepare.request.written(), w.request.written())
 		if w.unused != nil {
+			k.profile.ShowsUnused = append(k.profile.ShowsUnused, name)
 			if u := f.Writes[string(name)].Unused; !uses(w.unused.request.holes(), "prepared") || len(u.Must) == 0 {
 				l.At(u.At, "is answered alike whatever became of what was prepared; want {prepared} in it, and must: what is so only as long as it had no effect")
 			}

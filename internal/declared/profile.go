@@ -143,7 +143,7 @@ func Profiles[K any](kinds map[string]K, of func(K) connectors.Profile) map[stri
 		p.Kind = name
 		p.Writes, p.Unique, p.Conditional = slices.Clone(p.Writes), slices.Clone(p.Unique), slices.Clone(p.Conditional)
 		p.Volatile, p.Irreversible, p.Undo, p.Reads = slices.Clone(p.Volatile), slices.Clone(p.Irreversible), slices.Clone(p.Undo), slices.Clone(p.Reads)
-		p.NeverRepeat = slices.Clone(p.NeverRepeat)
+		p.NeverRepeat, p.ShowsUnused = slices.Clone(p.NeverRepeat), slices.Clone(p.ShowsUnused)
 		p.NativeWindow, p.Compare = maps.Clone(p.NativeWindow), maps.Clone(p.Compare)
 		all[name] = p
 	}

@@ -159,7 +159,7 @@ func profileFacts(p connectors.Profile) (f facts) {
 	f.add("Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "It is not declared how late a send can land: absence is never conclusive."))
 	f.add("Our stamp", stamps(p))
 	f.add("Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself."))
-	f.add("Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both; otherwise a reviewer decides.", "Nothing is declared so."))
+	f.add("Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both, or if what was prepared for it is seen to be unused; otherwise a reviewer decides.", "Nothing is declared so."))
 	f.add("Recheck", bound(p.Recheck, "Verified writes are read back again %s after the last send.", "Only where the way a write was verified needs one."))
 	f.add("Time-outs", fmt.Sprintf("A send may take %s, a read %s.", report.Short(p.SendFor()), report.Short(p.ReadFor())))
 	return f
