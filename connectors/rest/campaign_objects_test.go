@@ -23,6 +23,10 @@ func init() {
 			}
 			return con
 		},
+		update: intent.Fields{"content": "changed"},
+		alter: func(o fakerest.Object) {
+			o["body"], o["etag"], o["modified"] = "by hand", `"0123456789abcdef0123456789abcdef"`, "Thu, 01 Jan 2036 00:00:00 GMT"
+		},
 		open: func() *fakerest.Fake {
 			return fakerest.NewS3(fakerest.S3Options{Versions: true, Race: 2 * time.Second}).Fake
 		},

@@ -84,6 +84,41 @@ type Fake struct {
 	writes  int
 	reads   int
 	calls   []Call
+
+	meanwhile []func(when Moment)
+}
+
+// Moment is one in the life of a write.
+type Moment int
+
+// Moments.
+const (
+	Arrived Moment = iota // nothing was done
+	Left                  // it was done, if it is not late, and is answered
+)
+
+// Meanwhile has do called at both moments of the n-th write that arrives from now on, 1 the next: what
+// another actor does between our read and our send, or after it. It replaces what was set before.
+func (f *Fake) Meanwhile(n int, do func(when Moment)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.meanwhile = make([]func(Moment), max(n, 1))
+	f.meanwhile[len(f.meanwhile)-1] = do
+}
+
+// moments is what another actor does at a write that arrived.
+func (f *Fake) moments() func(Moment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.meanwhile) == 0 {
+		return func(Moment) {}
+	}
+	do := f.meanwhile[0]
+	f.meanwhile = f.meanwhile[1:]
+	if do == nil {
+		return func(Moment) {}
+	}
+	return do
 }
 
 // Call is one request that arrived.

@@ -95,6 +95,9 @@ func (f *Fake) draw(r *http.Request) lot {
 
 func (f *Fake) write(w http.ResponseWriter, r *Request, plan func(*Request, View) (Plan, *Answer)) {
 	l := f.draw(r.Request)
+	other := f.moments()
+	other(Arrived)
+	defer other(Left)
 	switch l.loss.Kind {
 	case fault.DroppedBefore:
 		panic(http.ErrAbortHandler)
