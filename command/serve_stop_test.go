@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -150,8 +151,9 @@ func TestDev(t *testing.T) {
 			t.Errorf("%s: %d %v", order, code, out)
 		}
 	}
-	if _, out := s.ask("POST", "/v1/writes", sampleIntent("wire_money", "B-1"), wait...); out["status"] != "held" || out["replayed"] != true {
-		t.Errorf("%v; want the write that dev made", out)
+	_, out := s.ask("POST", "/v1/writes", sampleIntent("wire_money", "B-1"), wait...)
+	if out["status"] != "held" || out["replayed"] != true || out["review_url"] != fmt.Sprintf("%s/writes/%s", s.url, out["id"]) {
+		t.Errorf("%v; want the write that dev made, with the page for it", out)
 	}
 	if code, _, text := answered(t, "GET", s.url+"/inbox", ""); code != http.StatusOK || !strings.Contains(text, "B-1") {
 		t.Errorf("the inbox: %d", code)

@@ -101,6 +101,9 @@ type Outcome struct {
 	// . _ : / @ # + = ~ -, and a URL at most 500 URL characters. The ledger has both unchanged.
 	Ref string `json:"ref,omitempty"`
 	URL string `json:"url,omitempty"`
+	// ReviewURL is where a reviewer decides about a write that is held or in review. The engine
+	// leaves it empty; a server with a review UI sets it.
+	ReviewURL string `json:"review_url,omitempty"`
 	// Undoing is the write that undoes, or was to undo, this one.
 	Undoing ledger.ID `json:"undoing,omitempty"`
 	// Sends and Reads count calls. Created and Settled are on the ledger's clock; Settled is

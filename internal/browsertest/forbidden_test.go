@@ -17,7 +17,7 @@ import (
 )
 
 // An agent's token opens no page: not by the form of the login, and not as the
-// credentials of a request, by any route of the desk.
+// credentials of a request, by any route of the review UI.
 func TestAgentSeesNoPage(t *testing.T) {
 	s := theSite(t)
 	const tenant, id = "agents", "ag-1"

@@ -46,7 +46,7 @@ var overrides = []Setting{
 	server("API", "api", func(s *serverSettings) any { return &s.API }),
 	server("GATE", "gate", func(s *serverSettings) any { return &s.Gate }),
 	server("MCP", "mcp", func(s *serverSettings) any { return &s.MCP }),
-	server("DESK", "desk", func(s *serverSettings) any { return &s.ReviewUI }),
+	server("REVIEW_UI", "review_ui", func(s *serverSettings) any { return &s.ReviewUI }),
 }
 
 func server(variable, path string, at func(*serverSettings) any) Setting {

@@ -68,7 +68,7 @@ func TestEnvironmentSays(t *testing.T) {
 		"READBACK_SERVER_API":           {"false", func(c config.Config) any { return c.Server.API }, false},
 		"READBACK_SERVER_GATE":          {"false", func(c config.Config) any { return c.Server.Gate }, false},
 		"READBACK_SERVER_MCP":           {"true", func(c config.Config) any { return c.Server.MCP }, true},
-		"READBACK_SERVER_DESK":          {"false", func(c config.Config) any { return c.Server.ReviewUI }, false},
+		"READBACK_SERVER_REVIEW_UI":          {"false", func(c config.Config) any { return c.Server.ReviewUI }, false},
 	}
 	for _, s := range config.Settings() {
 		test, ok := tests[s.Variable]
@@ -112,7 +112,7 @@ func TestBadEnvironments(t *testing.T) {
 		"too long":      {"it is longer than the limit", over("READBACK_SERVER_GRACE", "1h"), ": READBACK_SERVER_GRACE: is \"1h\""},
 		"no number":     {"type", over("READBACK_SERVER_PARALLEL", "many"), ": READBACK_SERVER_PARALLEL: has the wrong type; want a whole number"},
 		"too many":      {"bound", over("READBACK_SERVER_PARALLEL", "5000"), ": READBACK_SERVER_PARALLEL: is 5000; want 1 to 1000"},
-		"no truth":      {"type", over("READBACK_SERVER_DESK", "perhaps"), ": READBACK_SERVER_DESK: has the wrong type; want true or false"},
+		"no truth":      {"type", over("READBACK_SERVER_REVIEW_UI", "perhaps"), ": READBACK_SERVER_REVIEW_UI: has the wrong type; want true or false"},
 		"address":       {"no port", over("READBACK_SERVER_LISTEN", "localhost"), ": READBACK_SERVER_LISTEN: is no address"},
 		"URL":           {"a path of its own", over("READBACK_SERVER_PUBLIC_URL", "https://a/b"), ": READBACK_SERVER_PUBLIC_URL: is no address of a server"},
 		"log":           {"there are two", over("READBACK_LOG", "xml"), ": READBACK_LOG: is \"xml\""},

@@ -84,7 +84,7 @@ type serverSettings struct {
 	API      *bool `yaml:"api"`
 	Gate     *bool `yaml:"gate"`
 	MCP      *bool `yaml:"mcp"`
-	ReviewUI *bool `yaml:"desk"`
+	ReviewUI *bool `yaml:"review_ui"`
 
 	OIDC         *oidcSettings    `yaml:"oidc"`
 	Sessions     *sessionSettings `yaml:"sessions"`

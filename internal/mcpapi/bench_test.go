@@ -73,7 +73,7 @@ func newBench(t *testing.T, o orders.Options, change func(*mcpapi.Config)) *benc
 	b := &bench{t: t, world: world, ledger: ledger.NewMemory()}
 	e := engine.New(b.ledger, &reg, nil)
 	t.Cleanup(e.Close)
-	b.service = service.New(service.Parts{Writes: e, Ledger: b.ledger, Registry: &reg})
+	b.service = service.New(service.Parts{Writes: e, Ledger: b.ledger, Registry: &reg, ReviewUI: "https://readback.example"})
 	c := mcpapi.Config{Tools: tools(), Registry: &reg, Version: "1.2.3"}
 	if change != nil {
 		change(&c)

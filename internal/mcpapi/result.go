@@ -129,7 +129,11 @@ func next(o engine.Outcome, name string) string {
 	}
 	switch o.Status {
 	case ledger.InProgress, ledger.Unverified, ledger.StatusHeld, ledger.StatusReview:
-		return fmt.Sprintf("Do not call %s again for this, in no other words either: it could be done twice. Call %s with id %q %s.", again, tool.GetOutcome, o.ID, when)
+		todo := fmt.Sprintf("Do not call %s again for this, in no other words either: it could be done twice. Call %s with id %q %s.", again, tool.GetOutcome, o.ID, when)
+		if o.ReviewURL != "" {
+			todo += " The user can decide at " + o.ReviewURL + " or ask who may."
+		}
+		return todo
 	}
 	return o.ForModel
 }

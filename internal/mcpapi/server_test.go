@@ -93,7 +93,7 @@ func TestOutcomesAreNoErrors(t *testing.T) {
 		if res.IsError || r.Status != "held" || r.Verified || b.effects() != 0 {
 			t.Errorf("answer %+v", r)
 		}
-		for _, want := range []string{"get_outcome", r.ID, "Do not call create_order_held again"} {
+		for _, want := range []string{"get_outcome", r.ID, "Do not call create_order_held again", "decide at https://readback.example/writes/" + r.ID} {
 			if !strings.Contains(r.WhatToDo, want) {
 				t.Errorf("what to do is %q; want %q in it", r.WhatToDo, want)
 			}

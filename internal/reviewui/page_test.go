@@ -369,3 +369,16 @@ func TestAPendingRecheckIsOnThePage(t *testing.T) {
 		}
 	})
 }
+
+// An approver sees why the agent asked, as text and as a claim.
+func TestTheReasonOfTheCallerIsOnThePage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		id := s.write(t, order("A-1", func(w *intent.WriteIntent) {
+			w.Risk, w.Context = intent.RiskApprove, map[string]string{"reason": "<b>The goods</b> arrived."}
+		}))
+		if page := reviewer.get(t, s, "/writes/"+string(id)).text(); !strings.Contains(page, "The caller's reason, which proves nothing: <b>The goods</b> arrived.") {
+			t.Errorf("the page lacks the reason:\n%s", page)
+		}
+	})
+}

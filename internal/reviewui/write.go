@@ -28,6 +28,8 @@ type writePage struct {
 	Phase    string
 	Outcome  string
 	ForModel string
+	// Reason is why the caller asked, as it claims.
+	Reason   string
 	Verdict  string
 	Record   ref
 	Facts    facts
@@ -124,7 +126,7 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: status(view.Outcome.Status),
 		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
 		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
-		Facts: writeFacts(r), Rights: v.rights()}
+		Reason: report.Clip(view.Intent.Context["reason"], maxText), Facts: writeFacts(r), Rights: v.rights()}
 	_, b.Gone = report.Gone(r)
 	if r.Delegated && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)

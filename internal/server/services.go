@@ -61,6 +61,9 @@ func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 	h.gate = d.Gate(reg, o)
 	h.background["the gate"] = h.gate.Work
 	parts := service.Parts{Writes: h.engine, Ledger: d.Ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate, Types: d.types(), Events: h.events, Logger: d.Log}
+	if d.Config.Server.ReviewUI {
+		parts.ReviewUI = where
+	}
 	if _, clean := d.Documents(reg); clean != nil {
 		parts.Redaction = clean
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"net/url"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/access"
@@ -11,8 +12,12 @@ import (
 
 // shown is an outcome as a caller may see it. What was read in a field that the intent
 // sets is part of it. What was read in another field is evidence: a caller that may not
-// trace gets only the fact that it changed.
-func shown(who Who, out engine.Outcome) engine.Outcome {
+// trace gets only the fact that it changed. One that a reviewer must decide about has the
+// address of the page for it.
+func (o *Service) shown(who Who, out engine.Outcome) engine.Outcome {
+	if o.parts.ReviewUI != "" && out.Status.Group() == ledger.NeedsReview {
+		out.ReviewURL = o.parts.ReviewUI + "/writes/" + url.PathEscape(string(out.ID))
+	}
 	if who.May(access.Trace) != nil {
 		out.Mismatches = engine.WithoutEvidence(out.Verdict, out.Mismatches)
 	}

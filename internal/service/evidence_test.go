@@ -30,7 +30,7 @@ func TestUndeclaredFieldsAreEvidence(t *testing.T) {
 		"an unknown role, undeclared":     {"", verify.Collateral, false, "who may nothing sees nothing"},
 	} {
 		who := Who{Tenant: "acme", Name: "ana", Role: c.role}
-		out := shown(who, engine.Outcome{Verdict: c.verdict, Mismatches: seen})
+		out := New(Parts{}).shown(who, engine.Outcome{Verdict: c.verdict, Mismatches: seen})
 		if got := string(out.Mismatches); strings.Contains(got, "42") != c.value || !strings.Contains(got, "/salary") || !strings.Contains(got, "changed") {
 			t.Errorf("%s: got %s: %s", name, got, c.reason)
 		}

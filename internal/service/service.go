@@ -64,7 +64,9 @@ type Parts struct {
 	Redaction Redaction
 	// Events records refusals. Default none.
 	Events *access.Events
-	Logger *slog.Logger
+	// ReviewUI is the address of the review UI, without a slash at the end. Default none.
+	ReviewUI string
+	Logger   *slog.Logger
 }
 
 // Errors of a Service, besides those of its parts.
@@ -119,7 +121,7 @@ func (o *Service) Submit(ctx context.Context, who Who, w intent.WriteIntent, wai
 		o.log.InfoContext(ctx, "an intent names a destination that does not serve its tenant; destinations.NAME.tenants lists those that it serves",
 			"tenant", who.Tenant, "destination", w.Destination)
 	}
-	return shown(who, out), o.cleaned(who, refused(who, err), w)
+	return o.shown(who, out), o.cleaned(who, refused(who, err), w)
 }
 
 // Begun is the intent of the write that an intent with this structural key began, for
@@ -181,7 +183,7 @@ func (o *Service) outcome(ctx context.Context, who Who, id ledger.ID, wait time.
 			return engine.Outcome{}, err
 		}
 		if wait <= 0 {
-			return shown(who, engine.OutcomeIn(ctx, o.parts.Ledger, r)), nil
+			return o.shown(who, engine.OutcomeIn(ctx, o.parts.Ledger, r)), nil
 		}
 	}
 	ctx, cancel := context.WithTimeout(engine.As(ctx, who.Principal()), wait)
@@ -189,7 +191,7 @@ func (o *Service) outcome(ctx context.Context, who Who, id ledger.ID, wait time.
 	for {
 		out, err := await(ctx, who.Tenant, id, true)
 		if err != nil || out.Status.Group() != ledger.NeedsReview || !pause(ctx) {
-			return shown(who, out), err
+			return o.shown(who, out), err
 		}
 	}
 }

@@ -154,8 +154,13 @@ func (c *checking) to(field string, a Argument) {
 	switch {
 	case a.To == "":
 		part = c.placeOf(a).part
+	case a.To == reasonPlace:
+		if c.inKey(a.Name) || a.Type != String {
+			c.say(field, "is %s, which is a text and no part of the key; want type string, and the name taken out of key", reasonPlace)
+		}
+		return
 	case !below || path == "" || !slices.Contains([]string{"key", "expect", "payload"}, part) || !intent.Pointer("/"+path).IsValid():
-		c.say(field, "is %q; want key, expect or payload and a path below it, such as expect/address/city", clip(a.To))
+		c.say(field, "is %q; want key, expect or payload and a path below it, such as expect/address/city, or %s", clip(a.To), reasonPlace)
 		return
 	}
 	switch {

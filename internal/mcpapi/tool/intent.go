@@ -28,6 +28,10 @@ func (t Tool) Intent(arguments []byte) (intent.WriteIntent, error) {
 	for _, a := range t.Arguments {
 		if v, there := given[a.Name]; there {
 			p := t.placeOf(a)
+			if text, ok := v.(string); ok && p.part == "context" {
+				w.Context = map[string]string{p.path.LastToken(): text}
+				continue
+			}
 			put(parts[p.part], p.path, v)
 		}
 	}

@@ -33,6 +33,8 @@ func (t Tool) propertyOf(a Argument) map[string]any {
 			p["enum"] = a.Enum
 		case t.exact(a.Name):
 			p["minLength"], p["maxLength"] = 1, maxKeyText
+		case a.To == reasonPlace:
+			p["maxLength"] = maxReason
 		default:
 			p["maxLength"] = maxText
 		}

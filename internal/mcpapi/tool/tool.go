@@ -82,10 +82,18 @@ type Argument struct {
 	// Enum lists the allowed values, for strings. Default anything.
 	Enum []string
 	// To is its place in the intent: "key", "expect" or "payload" and a JSON Pointer
-	// below it ("expect/address/city"). Default "key/NAME" for an argument of the key,
-	// "expect/NAME" for another.
+	// below it ("expect/address/city"), or "context/reason": why the model asks, for the
+	// person who approves. Default "key/NAME" for an argument of the key, "expect/NAME"
+	// for another.
 	To string
 }
+
+// reasonPlace is where a model's reason is put. It is the model's claim: it is not sent, has
+// no part in what the write is, and is shown to reviewers as a claim.
+const (
+	reasonPlace = "context/reason"
+	maxReason   = 256 // bytes: the longest value of a context
+)
 
 // Fixed is what every call of a tool declares.
 type Fixed struct {
@@ -102,7 +110,7 @@ func (t Tool) WaitFor() time.Duration {
 
 // place is where an argument is put: the part, and the path in it.
 type place struct {
-	part string // "key", "expect", "payload"
+	part string // "key", "expect", "payload", "context"
 	path intent.Pointer
 }
 

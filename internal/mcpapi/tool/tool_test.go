@@ -79,6 +79,36 @@ func TestOneCallDoesNotChangeTheNext(t *testing.T) {
 	}
 }
 
+// TestTheReason: a reviewer sees why a model asks; the write is the same without it.
+func TestTheReason(t *testing.T) {
+	p := pay()
+	p.Arguments = append(p.Arguments, tool.Argument{Name: "why", Type: tool.String, Description: "Why it is wanted.", To: "context/reason"})
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	with, err := p.Intent([]byte(`{"invoice":"7721","line":1,"amount":1,"why":"The goods arrived."}`))
+	if err != nil || with.Context["reason"] != "The goods arrived." || with.Expect["why"] != nil || with.Payload["why"] != nil {
+		t.Errorf("%+v, %v; want the reason as context alone", with, err)
+	}
+	without, err := p.Intent([]byte(`{"invoice":"7721","line":1,"amount":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with.Context = nil
+	if d := cmp.Diff(without, with); d != "" {
+		t.Errorf("the reason changes more than the context: %s", d)
+	}
+	var bad *tool.ArgumentsError
+	_, err = p.Intent([]byte(`{"invoice":"7721","line":1,"amount":1,"why":"` + strings.Repeat("x", 257) + `"}`))
+	if !errors.As(err, &bad) || bad.Problems[0].Argument != "why" {
+		t.Errorf("%v; want the argument named", err)
+	}
+	p.Arguments[len(p.Arguments)-1].Type = tool.Integer
+	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "want type string") {
+		t.Errorf("%v; want type string", err)
+	}
+}
+
 // TestTheOperation: the same arguments in other spellings are one operation, others
 // are another.
 func TestTheOperation(t *testing.T) {
