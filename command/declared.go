@@ -107,11 +107,13 @@ type suggested struct {
 
 // checked is the result of a declaration's check.
 type checked struct {
-	Name       string          `json:"name"`
-	System     string          `json:"system"`
-	BaseURL    string          `json:"base_url"`
-	Parameters []parameter     `json:"parameters"`
-	Secrets    []string        `json:"secrets"`
+	Name       string      `json:"name"`
+	System     string      `json:"system"`
+	BaseURL    string      `json:"base_url"`
+	Parameters []parameter `json:"parameters"`
+	Secrets    []string    `json:"secrets"`
+	// Logins are the secrets of each login, where an account has one of several.
+	Logins     [][]string      `json:"logins,omitempty"`
 	Kinds      []catalog.Entry `json:"kinds"`
 	NotChecked []unchecked     `json:"not_checked,omitempty"`
 	Explained  []explained     `json:"explained,omitempty"`
@@ -144,6 +146,8 @@ type parameter struct {
 	About   string `json:"about"`
 	Pattern string `json:"pattern"`
 	Default string `json:"default,omitempty"`
+	// With are the secrets of the logins that need it; none: every account does.
+	With []string `json:"with,omitempty"`
 }
 
 func (a *app) checkDeclaration(named string) error {
@@ -152,8 +156,15 @@ func (a *app) checkDeclaration(named string) error {
 		return err
 	}
 	c := checked{Name: d.Name(), System: d.System(), BaseURL: d.BaseURL(), Parameters: []parameter{}, Secrets: d.Secrets()}
+	if len(d.Logins()) > 1 {
+		c.Logins = d.Logins()
+	}
 	for _, p := range d.Parameters() {
-		c.Parameters = append(c.Parameters, parameter{Name: p.Name, About: p.About, Pattern: p.Pattern, Default: p.Default})
+		one := parameter{Name: p.Name, About: p.About, Pattern: p.Pattern, Default: p.Default}
+		for _, i := range p.Logins {
+			one.With = append(one.With, strings.Join(d.Logins()[i], " and "))
+		}
+		c.Parameters = append(c.Parameters, one)
 	}
 	for _, s := range d.Sheets() {
 		c.Kinds = append(c.Kinds, catalog.Of(s))
@@ -180,10 +191,19 @@ func (c checked) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s), at %s\n", report.Safe(c.System), c.Name, report.Safe(c.BaseURL))
 	for _, p := range c.Parameters {
-		fmt.Fprintf(&b, "  needs the parameter %s: %s\n", p.Name, report.Safe(p.About))
+		with := ""
+		if len(p.With) > 0 {
+			with = ", with " + strings.Join(p.With, ", or ")
+		}
+		fmt.Fprintf(&b, "  needs the parameter %s%s: %s\n", p.Name, with, report.Safe(p.About))
 	}
 	for _, s := range c.Secrets {
-		fmt.Fprintf(&b, "  needs the secret %s\n", s)
+		if len(c.Logins) == 0 {
+			fmt.Fprintf(&b, "  needs the secret %s\n", s)
+		}
+	}
+	for i, one := range c.Logins {
+		fmt.Fprintf(&b, "  %s the secrets of one login: %s\n", map[bool]string{true: "needs", false: "or"}[i == 0], strings.Join(one, " and "))
 	}
 	for _, k := range c.Kinds {
 		fmt.Fprintf(&b, "\n%s:\n", k.Kind)

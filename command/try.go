@@ -89,6 +89,16 @@ func (a *app) try(ctx context.Context, named string, t try) (int, error) {
 	for name, value := range show.secrets {
 		o.Secrets[name] = func(context.Context) (string, error) { return value, nil }
 	}
+	o.Rotate = map[string]func(context.Context, func(string) (string, error)) error{}
+	for _, name := range d.Rotating() {
+		if t.send && show.secrets[name] != "" {
+			return 0, usagef("the secret %s gives the next one at each use, which nothing here keeps; want another login, or no --send", name)
+		}
+		o.Rotate[name] = func(_ context.Context, exchange func(string) (string, error)) error {
+			_, err := exchange(show.secrets[name])
+			return err
+		}
+	}
 	c, err := rest.New(d, o)
 	if err != nil {
 		return 0, usagef("%w", err)
@@ -111,7 +121,7 @@ func (t *try) account(d *rest.Declaration, env func(string) string, show *showin
 		}
 	}
 	show.secrets = map[string]string{}
-	for _, name := range d.Secrets() {
+	for _, name := range t.login(d) {
 		variable := t.secrets[name]
 		switch value := env(variable); {
 		case value != "":
@@ -123,6 +133,16 @@ func (t *try) account(d *rest.Declaration, env func(string) string, show *showin
 		}
 	}
 	return nil
+}
+
+// login is the secrets of the first login to which those that are given belong.
+func (t *try) login(d *rest.Declaration) []string {
+	for _, one := range d.Logins() {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(t.secrets)), func(name string) bool { return !slices.Contains(one, name) }) {
+			return one
+		}
+	}
+	return d.Secrets() // of two logins, which is refused
 }
 
 // answering decides what answers.

@@ -34,9 +34,42 @@ type auth struct {
 	signs    bool   // the secret is a private key, which signs a statement of who logs in
 	subject  *pattern
 	audience *pattern
+	keyID    *pattern // of the key that signs
 	service  string
 	region   *pattern
 	session  *session
+}
+
+// noLogin stands for what is not part of one login among several.
+const noLogin = -1
+
+// logins reads the logins of which an account has one. Its secrets choose it.
+func (l *loader) logins(from fileAuths) {
+	for i := range from {
+		a := &auth{}
+		if len(from) > 1 {
+			l.login = i
+		}
+		l.auth(a, &from[i])
+		l.login = noLogin
+		for n, other := range l.d.auths {
+			if slices.Equal(slices.Sorted(slices.Values(a.secrets())), slices.Sorted(slices.Values(other.secrets()))) {
+				l.At(from[i].At, "has the same secrets as %s, and they choose the login; want other names", from[n].At.Field)
+			}
+		}
+		l.d.auths = append(l.d.auths, a)
+	}
+}
+
+// ofLogins notes which parameters only some of several logins use.
+func (l *loader) ofLogins() {
+	for name, p := range l.d.parameters {
+		if used := l.uses[name]; len(used) > 0 && !slices.Contains(used, noLogin) {
+			slices.Sort(used)
+			p.Logins = slices.Compact(used)
+			l.d.parameters[name] = p
+		}
+	}
 }
 
 func (l *loader) auth(a *auth, f *fileAuth) {
@@ -113,7 +146,7 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 		l.At(f.At, "has refresh or rotates without grant: refresh_token")
 	}
 	a.signs = f.Grant.Value == "jwt_bearer"
-	for _, t := range []yamlfile.Text{f.Subject, f.Audience, f.Style} {
+	for _, t := range []yamlfile.Text{f.Subject, f.Audience, f.KeyID, f.Style} {
 		if t.Value != "" && a.signs == (t == f.Style) {
 			l.At(t.Place, "%s", map[bool]string{true: "is set with grant: jwt_bearer, which sends no secret; want it left out", false: "is set without grant: jwt_bearer; want it left out"}[a.signs])
 		}
@@ -123,6 +156,9 @@ func (l *loader) oauth2(a *auth, f *fileOAuth2) {
 	}
 	if f.Audience.Value != "" {
 		a.audience = l.accountText(f.Audience)
+	}
+	if f.KeyID.Value != "" {
+		a.keyID = l.accountText(f.KeyID)
 	}
 	a.scopes = yamlfile.Values(f.Scopes)
 	declared.Choice(&l.Reader, f.Style, "header", "params")

@@ -57,6 +57,7 @@ type Connector struct {
 	rotate  map[string]func(ctx context.Context, exchange func(string) (string, error)) error
 	// writes and reads are the logins of these, perhaps the same.
 	writes, reads *login
+	auth          *auth // of writes
 	client        *httpsend.Client
 	paces         map[*read]*pace
 	masks         masks
@@ -93,7 +94,7 @@ func New(d *Declaration, o Options) (*Connector, error) {
 	}
 	c.client = httpsend.New(&httpsend.Options{Transport: transport, MaxBody: o.MaxBody})
 	var err error
-	if c.writes, err = c.newLogin(&d.auth, transport); err != nil {
+	if c.writes, err = c.newLogin(c.auth, transport); err != nil {
 		return nil, fmt.Errorf("%w: %w", errOptions, err)
 	}
 	if c.reads = c.writes; d.readAuth != nil {
@@ -105,8 +106,15 @@ func New(d *Declaration, o Options) (*Connector, error) {
 }
 
 func (c *Connector) configure(o Options) error {
-	if err := c.account(o.Parameters); err != nil {
+	i, err := c.d.chosen(o.Secrets)
+	if err != nil {
 		return err
+	}
+	if err := c.account(o.Parameters, i); err != nil {
+		return err
+	}
+	if c.auth = (&auth{}); len(c.d.auths) > 0 {
+		c.auth = c.d.auths[i]
 	}
 	text := o.BaseURL
 	if text == "" {
@@ -122,18 +130,7 @@ func (c *Connector) configure(o Options) error {
 	for _, h := range c.d.hosts {
 		c.hosts[strings.ToLower(h)] = true
 	}
-	names := c.d.Secrets()
-	for name := range o.Secrets {
-		if !slices.Contains(names, name) {
-			return fmt.Errorf("the option Secrets has one that the declaration does not name; want %v", names)
-		}
-	}
-	for _, name := range names {
-		if o.Secrets[name] == nil {
-			return fmt.Errorf("the option Secrets.%s is missing; want a function that fetches it", name)
-		}
-	}
-	for _, name := range c.d.Rotating() {
+	for _, name := range rotating(c.auth, c.d.readAuth) {
 		if o.Rotate[name] == nil {
 			return fmt.Errorf("the option Rotate.%s is missing; want a function that keeps the next secret", name)
 		}
@@ -142,8 +139,37 @@ func (c *Connector) configure(o Options) error {
 	return nil
 }
 
-// account takes the parameters.
-func (c *Connector) account(given map[string]string) error {
+// chosen is the login whose secrets an account has: all of them, and no others.
+func (d *Declaration) chosen(given map[string]func(context.Context) (string, error)) (int, error) {
+	logins, names := d.Logins(), d.Secrets()
+	for name := range given {
+		if !slices.Contains(names, name) {
+			return 0, fmt.Errorf("the option Secrets has one that the declaration does not name; want %v", names)
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return given[name] == nil })
+	if i := slices.IndexFunc(logins, func(one []string) bool { return slices.Equal(one, names) }); i >= 0 {
+		return i, nil
+	}
+	for _, name := range logins[0] {
+		if len(logins) == 1 && given[name] == nil {
+			return 0, fmt.Errorf("the option Secrets.%s is missing; want a function that fetches it", name)
+		}
+	}
+	return 0, fmt.Errorf("the option Secrets has %s; want those of exactly one login: %s", cmp.Or(strings.Join(names, ", "), "none"), d.choice())
+}
+
+// choice names the secrets of each login.
+func (d *Declaration) choice() string {
+	var all []string
+	for _, one := range d.Logins() {
+		all = append(all, strings.Join(one, " and "))
+	}
+	return strings.Join(all, ", or ")
+}
+
+// account takes the parameters; those of other logins than the i-th are not required.
+func (c *Connector) account(given map[string]string, i int) error {
 	for name := range given {
 		if _, ok := c.d.parameters[name]; !ok {
 			return fmt.Errorf("the option Parameters.%s is not known; want one of %s", yamlfile.Clip(name), yamlfile.Names(c.d.parameters))
@@ -153,6 +179,9 @@ func (c *Connector) account(given map[string]string) error {
 		value, ok := given[p.Name]
 		if !ok {
 			value = p.Default
+		}
+		if len(p.Logins) > 0 && !slices.Contains(p.Logins, i) && !ok {
+			continue
 		}
 		switch {
 		case value == "":
@@ -169,7 +198,7 @@ func (c *Connector) account(given map[string]string) error {
 func (c *Connector) named() error {
 	account, other := map[string]string{}, false
 	for _, p := range c.d.Parameters() {
-		account[p.Name] = c.params[p.Name].(string)
+		account[p.Name], _ = c.params[p.Name].(string) // "": it is of another login
 		other = other || slices.Contains(c.d.names, p.Name) && account[p.Name] != cmp.Or(p.Default, p.Example)
 	}
 	if !other {

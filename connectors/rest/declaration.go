@@ -21,7 +21,7 @@ type Declaration struct {
 	base         pattern
 	hosts        []string
 	parameters   map[string]Parameter
-	auth         auth
+	auths        []*auth  // an account has one of them; none: it needs no login
 	readAuth     *auth    // of reads; nil: the same
 	pathSecrets  []string // secrets that are part of a path
 	headers      []header
@@ -48,6 +48,8 @@ type Parameter struct {
 	Default string
 	// Example is a value for documents and tests, "" when there is none.
 	Example string
+	// Logins are those of [Declaration.Logins] that need it, by their places there; none: every account does.
+	Logins []int
 
 	form *regexp.Regexp
 }
@@ -72,15 +74,30 @@ func (d *Declaration) Parameters() []Parameter {
 
 // Secrets lists the names of the secrets that it needs.
 func (d *Declaration) Secrets() []string {
-	all := slices.Concat(d.pathSecrets, d.auth.secrets(), d.readAuth.secrets())
+	all := slices.Concat(d.Logins()...)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
+// Logins lists the secrets that an account has, for each login that it can have.
+func (d *Declaration) Logins() [][]string {
+	var all [][]string
+	for _, a := range append(slices.Clone(d.auths), nil)[:max(len(d.auths), 1)] { // nil is no login
+		one := slices.Concat(d.pathSecrets, a.secrets(), d.readAuth.secrets())
+		slices.Sort(one)
+		all = append(all, slices.Compact(one))
+	}
+	return all
+}
+
 // Rotating lists the secrets that the API exchanges for new ones.
 func (d *Declaration) Rotating() []string {
+	return rotating(append(slices.Clone(d.auths), d.readAuth)...)
+}
+
+func rotating(of ...*auth) []string {
 	var all []string
-	for _, a := range []*auth{&d.auth, d.readAuth} {
+	for _, a := range of {
 		if a != nil && a.rotates && !slices.Contains(all, a.refresh) {
 			all = append(all, a.refresh)
 		}

@@ -18,14 +18,14 @@
 //	[hosts: [login.example.com]]         # further hosts that may be reached; no other ever is
 //	[parameters:                         # what an account gives; pattern matches the whole value
 //	  shop: {pattern: '[a-z]+', about: the shop, [default: main], [example: main]}]
-//	[auth:                               # one of these; a secret is only named here
+//	[auth:                               # one of these, or a list of them; a secret is only named here
 //	  bearer: {secret: token}
 //	  basic: {username: "{param.user}", secret: token}
 //	  header: {name: X-Api-Key, secret: key, [prefix: "Key "]}
 //	  oauth2: {token_url: /token, client_id: "{param.id}", secret: s, [scopes: [a]], [style: header|params],
 //	    [grant: refresh_token, refresh: refresh_token, [rotates: true]]}    # rotates: each use gives the next one
 //	  oauth2: {grant: jwt_bearer, token_url: /token, client_id: "{param.account}", secret: private_key, [scopes: [a]],
-//	    [subject: "{param.user}"], [audience: …]}    # signed with a private RSA key in PEM
+//	    [subject: "{param.user}"], [audience: …], [key_id: …]}    # signed with a private RSA key in PEM
 //	  session: {path: /login, body: {user: "{param.user}", password: "{secret.password}"} | form | text, [headers],
 //	    token: $.token | {header: Name}, [header: X-Session], [prefix: "Token "] | cookie: SID, [must: [CONDITION…]],
 //	    [ended: {status: 401} | [{status: 200, where: CONDITION}…]]}    # a login is a call of its own
@@ -60,6 +60,9 @@
 // refused where it has another operation than a query. Of another POST nothing shows that it does not
 // write, so a check warns of it: want one that the API documents as a read, such as an RPC method "get".
 //
+// Of a list of logins an account has one: that whose secrets it gives, all of them and no others. A
+// parameter that only other logins use is not required then.
+//
 // A refresh token that rotates must come from a file: the next one replaces it there, on disk, before the
 // token that came with it is used. A lock on a file beside it keeps processes of one machine, or of one
 // shared folder, from exchanging it at the same time; each takes what the last one kept. Where the answer
@@ -73,7 +76,7 @@
 // that of the connection, and the same for both.
 //
 // With grant: jwt_bearer (RFC 7523, as of Google's service accounts) the secret is a private RSA key in PEM,
-// with its line ends. It never leaves the process. It signs (RS256) that client_id logs in, for subject if
+// with its line ends, and key_id its id, which some APIs want (kid). The key never leaves the process. It signs (RS256) that client_id logs in, for subject if
 // there is one, at audience (default the token's address), and token_url gives a token for that.
 //
 // With session the login is a POST of its own, which alone may have {secret.x} in its body. Of its answer

@@ -33,7 +33,10 @@ func (l *loader) explainWrites(k *kind) {
 	if k.record != nil && k.record.stampForm != "" {
 		k.explain("The stamp is sent and found%s. Only that of the write that is looked for is recognised: a list of all records does not tell which others are ours.", keyFormWords[k.record.stampForm])
 	}
-	for _, a := range []*auth{&l.d.auth, l.d.readAuth} {
+	if len(l.d.auths) > 1 {
+		k.explain("There are %d logins. An account has the secrets of exactly one, which chooses it: %s.", len(l.d.auths), l.d.choice())
+	}
+	for _, a := range append(slices.Clone(l.d.auths), l.d.readAuth) {
 		if a != nil && a.session != nil {
 			k.explain("%s", a.session.words())
 		}

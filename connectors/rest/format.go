@@ -16,7 +16,7 @@ type fileDeclaration struct {
 	BaseURL     yamlfile.Text            `yaml:"base_url"`
 	Hosts       []yamlfile.Text          `yaml:"hosts"`
 	Parameters  map[string]fileParameter `yaml:"parameters"`
-	Auth        *fileAuth                `yaml:"auth"`
+	Auth        fileAuths                `yaml:"auth"`
 	ReadAuth    *fileAuth                `yaml:"read_auth"`
 	Headers     map[string]yamlfile.Text `yaml:"headers"`
 	ReadAs      yamlfile.Text            `yaml:"read_as"`
@@ -43,6 +43,16 @@ type fileAuth struct {
 	OAuth2  *fileOAuth2     `yaml:"oauth2"`
 	Session *fileSession    `yaml:"session"`
 	SigV4   *fileSigV4      `yaml:"sigv4"`
+}
+
+// fileAuths is a login, or a list of which an account has one.
+type fileAuths []fileAuth
+
+// FillYAML reads it.
+func (s *fileAuths) FillYAML(r *yamlfile.Reader, n yamlfile.Node, at yamlfile.Place) {
+	if *s = oneOrMore(r, n, at, func(one *fileAuth) { one.At = at }); len(*s) == 0 {
+		r.At(at, "is empty; want a login, or no auth")
+	}
 }
 
 // fileSession is a call that logs in.
@@ -123,6 +133,7 @@ type fileOAuth2 struct {
 	Rotates  bool            `yaml:"rotates"`
 	Subject  yamlfile.Text   `yaml:"subject"`
 	Audience yamlfile.Text   `yaml:"audience"`
+	KeyID    yamlfile.Text   `yaml:"key_id"`
 }
 
 type fileRate struct {

@@ -57,7 +57,11 @@ func (t *tokens) signed(ctx context.Context) (clientcredentials.Config, error) {
 	}
 	claims, now := maps.Clone(t.claims), time.Now()
 	claims["iat"], claims["exp"] = now.Add(-clockSkew).Unix(), now.Add(statementLasts-clockSkew).Unix()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, (&jose.SignerOptions{}).WithType("JWT"))
+	options := (&jose.SignerOptions{}).WithType("JWT")
+	if t.keyID != "" {
+		options = options.WithHeader("kid", t.keyID)
+	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: key}, options)
 	if err != nil {
 		return clientcredentials.Config{}, fmt.Errorf("%w: %s cannot sign with RS256", errCredentials, t.secret)
 	}

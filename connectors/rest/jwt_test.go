@@ -59,11 +59,17 @@ func pemOf(t *testing.T, kind string, key any) string {
 	return strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
 }
 
-func TestASignedLogin(t *testing.T) {
+func signingKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return key
+}
+
+func TestASignedLogin(t *testing.T) {
+	key := signingKey(t)
 	for name, tt := range map[string]struct {
 		kind, more, subject string
 		audience            any

@@ -31,6 +31,9 @@ type loader struct {
 	timed bool
 	// prepares means that the write has prepare, so that {prepared} is known.
 	prepares bool
+	// uses are, of each parameter, the logins that use it, and noLogin for all else that does.
+	uses  map[string][]int
+	login int
 	// ofRecords are the places in records of the kind, where answers are XML; inRecord while they are read.
 	ofRecords []placeInXML
 	inRecord  bool
@@ -48,7 +51,7 @@ func load(text []byte, file string, account map[string]string) (*Declaration, er
 	l := &loader{Reader: yamlfile.Reader{
 		Empty:   "want a declaration; see the package's documentation",
 		Secrets: "write auth with the name of a secret, which the configuration says where to find, and take it out here",
-	}, d: &Declaration{}}
+	}, d: &Declaration{}, uses: map[string][]int{}, login: noLogin}
 	var f fileDeclaration
 	if err := declared.Load(&l.Reader, text, maxFile, file, ErrInvalid, &f, func() { l.declaration(&f, account) }); err != nil {
 		return nil, err
@@ -101,6 +104,7 @@ func (l *loader) declaration(f *fileDeclaration, account map[string]string) {
 		l.warnOfPosts()
 		l.warnOfWords(f.ReadAs.Place)
 	}
+	l.ofLogins()
 	l.sortWarnings()
 	if f.Rate != nil {
 		if f.Rate.Calls < 1 || f.Rate.Per <= 0 {
@@ -146,6 +150,7 @@ func (l *loader) regexp(t yamlfile.Text) *regexp.Regexp { return declared.Regexp
 
 func (l *loader) parameterKnown(name string, at yamlfile.Place) bool {
 	if _, ok := l.d.parameters[name]; ok {
+		l.uses[name] = append(l.uses[name], l.login)
 		return true
 	}
 	l.At(at, "{param.%s} is not declared; want one of the parameters (%s)", yamlfile.Clip(name), yamlfile.Names(l.d.parameters))
@@ -177,14 +182,15 @@ func (l *loader) account(f *fileDeclaration) {
 	}
 	l.d.hosts = yamlfile.Values(f.Hosts)
 	l.d.headers = l.newHeaders(f.Headers, forAccount)
-	if f.Auth != nil {
-		l.auth(&l.d.auth, f.Auth)
-	}
+	l.logins(f.Auth)
 	if f.ReadAuth != nil {
 		l.d.readAuth = &auth{}
 		l.auth(l.d.readAuth, f.ReadAuth)
-		if slices.ContainsFunc(l.d.readAuth.secrets(), func(name string) bool { return slices.Contains(l.d.auth.secrets(), name) }) {
-			l.At(f.ReadAuth.At, "has the secret of auth; want one of its own, such as read_token")
+		for _, a := range l.d.auths {
+			if slices.ContainsFunc(l.d.readAuth.secrets(), func(name string) bool { return slices.Contains(a.secrets(), name) }) {
+				l.At(f.ReadAuth.At, "has the secret of auth; want one of its own, such as read_token")
+				break
+			}
 		}
 		if f.Auth == nil {
 			l.At(f.ReadAuth.At, "is set without auth; want the login of writes as well")

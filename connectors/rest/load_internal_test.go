@@ -59,7 +59,7 @@ func exercise(t *testing.T, d *Declaration) {
 	for _, p := range d.Parameters() {
 		o.Parameters[p.Name] = p.Example
 	}
-	for _, s := range d.Secrets() {
+	for _, s := range d.Logins()[0] {
 		o.Secrets[s] = func(context.Context) (string, error) { return "secret", nil }
 	}
 	d.Sheets()

@@ -36,6 +36,7 @@ type tokens struct {
 	rotates bool // it gives the next one
 	// claims are what a login states that is signed with the secret, a private key; nil for another grant.
 	claims map[string]any
+	keyID  string // of that key, "" if it is not declared
 	config clientcredentials.Config
 	http   *http.Client
 	// session is a login by a call of its own, nil for a grant.
@@ -87,9 +88,15 @@ func (c *Connector) newTokens(a *auth, transport http.RoundTripper) (*tokens, er
 	if err != nil {
 		return nil, err
 	}
+	keyID := ""
+	if a.keyID != nil {
+		if keyID, _, err = a.keyID.expand(c.given(), false); err != nil {
+			return nil, err
+		}
+	}
 	return &tokens{
 		c:      c,
-		secret: a.secret, refresh: a.refresh, rotates: a.rotates, claims: claims,
+		secret: a.secret, refresh: a.refresh, rotates: a.rotates, claims: claims, keyID: keyID,
 		config: clientcredentials.Config{ClientID: id, TokenURL: u.String(), Scopes: a.scopes, AuthStyle: style},
 		http: &http.Client{
 			Transport:     brief{transport},

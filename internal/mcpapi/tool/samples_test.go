@@ -27,7 +27,7 @@ func TestToolsOfShippedDeclarations(t *testing.T) {
 		for _, p := range d.Parameters() {
 			o.Parameters[p.Name] = cmp.Or(p.Example, p.Default)
 		}
-		for _, s := range d.Secrets() {
+		for _, s := range d.Logins()[0] {
 			o.Secrets[s] = func(context.Context) (string, error) { return "secret", nil }
 		}
 		c, err := rest.New(d, o)
