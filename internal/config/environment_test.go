@@ -68,7 +68,7 @@ func TestEnvironmentSays(t *testing.T) {
 		"READBACK_SERVER_API":           {"false", func(c config.Config) any { return c.Server.API }, false},
 		"READBACK_SERVER_GATE":          {"false", func(c config.Config) any { return c.Server.Gate }, false},
 		"READBACK_SERVER_MCP":           {"true", func(c config.Config) any { return c.Server.MCP }, true},
-		"READBACK_SERVER_REVIEW_UI":          {"false", func(c config.Config) any { return c.Server.ReviewUI }, false},
+		"READBACK_SERVER_REVIEW_UI":     {"false", func(c config.Config) any { return c.Server.ReviewUI }, false},
 	}
 	for _, s := range config.Settings() {
 		test, ok := tests[s.Variable]
