@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,18 +202,47 @@ func (a *app) upstreamOf(u upstream, args []string) (mcp.Server, error) {
 func (a *app) contractTry() *cobra.Command {
 	var u upstream
 	var arguments string
+	var scratch bool
 	cmd := &cobra.Command{
-		Use:   "try FILE TOOL --arguments JSON --server SERVER [-- ARGUMENT...]",
+		Use:   "try FILE TOOL --arguments JSON --scratch --server SERVER [-- ARGUMENT...]",
 		Short: "Make one record on a scratch server, and prove the reading tool",
 		Long: "Read with the contract's reading tool, which must not find the record; call TOOL once;\n" +
-			"read again, until every field is as called. The record stays: use a scratch server.\n\n" +
-			"  readback contract try issues.yaml create_issue --arguments '{\"title\": \"Try 1\"}' \\\n    --server 'node server.js'",
+			"read again, until every field is as called. The record stays, so nothing is done\n" +
+			"without --scratch, by which you say that it may.\n\n" +
+			"  readback contract try issues.yaml create_issue --arguments '{\"title\": \"Try 1\"}' \\\n    --scratch --server 'node server.js'",
 		Args: cobra.MinimumNArgs(2),
-		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.tryContract(ctx, u, arguments, args) }),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			if !scratch {
+				return 0, usagef("%s would make a record on the server, and it stays; want --scratch if that is a scratch server. Nothing was sent", report.Safe(args[1]))
+			}
+			return a.tryContract(ctx, u, arguments, args)
+		}),
 	}
 	u.flags(cmd)
 	cmd.Flags().StringVar(&arguments, "arguments", "", "the arguments of the call, a JSON object")
+	cmd.Flags().BoolVar(&scratch, "scratch", false, "the server is a scratch server: the record may stay on it")
 	return cmd
+}
+
+// trusted fails where one of the tools that a trial calls is not the one that the contract was
+// written for: the write would wait for it to come back.
+func (a *app) trusted(ctx context.Context, c *mcp.Contract, names []string, u upstream, args []string) error {
+	ctx, cancel := context.WithTimeout(ctx, contractTime)
+	defer cancel()
+	_, tools, err := a.listed(ctx, u, args)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		i := slices.IndexFunc(tools, func(t *mcp.Tool) bool { return t.Name == name })
+		if i < 0 {
+			return fmt.Errorf("%w: the server has no tool %s", mcp.ErrWithdrawn, name)
+		}
+		if err := c.Trusts(tools[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // contractTrial is the result of a trial of a contract.
@@ -246,6 +276,9 @@ func (a *app) tryContract(ctx context.Context, u upstream, arguments string, arg
 	in.Tenant, in.Workflow, in.Step, in.Tool, in.Destination = "default", "contract-try-"+strings.ToLower(rand.Text()), "try", tool, "server" // each trial has a stamp of its own
 	s, err := a.upstreamOf(u, args[2:])
 	if err != nil {
+		return 0, err
+	}
+	if err := a.trusted(ctx, c, append(c.Proofs(tool), tool), u, args[2:]); err != nil {
 		return 0, err
 	}
 	conn, err := mcp.New(c, mcp.Options{Server: s})

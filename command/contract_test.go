@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -131,7 +132,11 @@ func TestContractTry(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	file := p.write("shop.yaml", text)
 	try := func(file, tool, arguments string) result {
-		return p.run("contract", "try", file, tool, "--arguments", arguments, "--server", web.URL)
+		return p.run("contract", "try", file, tool, "--arguments", arguments, "--scratch", "--server", web.URL)
+	}
+	says(t, p.want(exitUsage, p.run("contract", "try", file, fakemcp.Create, "--arguments", `{"order_id": "A-1", "note": "n"}`, "--server", web.URL)), "want --scratch", "Nothing was sent")
+	if n := s.World.Calls(); n != 0 {
+		t.Errorf("%d calls of a server that was not called a scratch one, want none", n)
 	}
 	says(t, p.want(0, try(file, fakemcp.Create, `{"order_id": "A-1", "note": "n"}`)), "find_orders, get_order showed nothing before the call of create_order, and the record as called after it")
 	says(t, p.want(exitUsage, try(file, fakemcp.Create, `{"order_id": "A-1", "note": "n"}`)), "already", "Nothing was sent")
@@ -141,5 +146,48 @@ func TestContractTry(t *testing.T) {
 	says(t, p.want(exitAttention, try(wrong, fakemcp.Create, `{"order_id": "A-2", "note": "n"}`)), "did not prove create_order")
 	if n := s.World.Calls(fakemcp.Create); n != 2 {
 		t.Errorf("%d calls, want 2", n)
+	}
+	s.Replace(fakemcp.Create, "Does as it likes.")
+	says(t, try(file, fakemcp.Create, `{"order_id": "A-3", "note": "n"}`), "another description or schema")
+	if n := s.World.Calls(fakemcp.Create); n != 2 {
+		t.Errorf("%d calls, want none of the tool that has changed", n-2)
+	}
+}
+
+// TestATrialKnowsItsTools: one that has changed, or is not there, ends a trial before anything is called.
+func TestATrialKnowsItsTools(t *testing.T) {
+	s := fakemcp.New(fakemcp.NewWorld())
+	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
+	t.Cleanup(web.Close)
+	text := fakemcp.Contract + "digests:\n"
+	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
+		d, err := mcp.Digest(s.Tool(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += "  " + name + ": " + d + "\n"
+	}
+	c, err := mcp.Load([]byte(text), "shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, u := &app{}, upstream{server: web.URL}
+	names := append(c.Proofs(fakemcp.Create), fakemcp.Create)
+	if err := a.trusted(t.Context(), c, names, u, nil); err != nil {
+		t.Error(err)
+	}
+	if err := a.trusted(t.Context(), c, []string{"no_tool"}, u, nil); !errors.Is(err, mcp.ErrWithdrawn) {
+		t.Errorf("a tool that is not there: %v", err)
+	}
+	for _, tool := range names {
+		is := s.Tool(tool).Description
+		s.Replace(tool, "Does as it likes.")
+		if err := a.trusted(t.Context(), c, names, u, nil); !errors.Is(err, mcp.ErrWithdrawn) || !strings.Contains(err.Error(), tool) {
+			t.Errorf("%s has changed: %v", tool, err)
+		}
+		s.Replace(tool, is)
+	}
+	if n := s.World.Calls(); n != 0 {
+		t.Errorf("%d calls", n)
 	}
 }

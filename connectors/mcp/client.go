@@ -11,6 +11,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/readback-go/readback/internal/declared"
 )
 
 const (
@@ -66,6 +68,7 @@ func NewClient(s Server, log *slog.Logger) (*Client, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	s.masks = &declared.Masks{}
 	c := &Client{server: s, log: log, progress: map[string]func(*sdk.ProgressNotificationParams){}}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil

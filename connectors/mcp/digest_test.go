@@ -10,6 +10,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/mcp"
 	"github.com/readback-go/readback/intent"
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
@@ -166,5 +167,28 @@ func TestDigestsOfSeveralBuilds(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.says)
 			}
 		})
+	}
+}
+
+// TestAToolThatHasChangedIsNotCalled: neither one that writes nor one that reads.
+func TestAToolThatHasChangedIsNotCalled(t *testing.T) {
+	for _, tool := range []string{fakemcp.Create, fakemcp.Find} {
+		s := fakemcp.New(fakemcp.NewWorld())
+		s.Replace(tool, "Does as it likes.")
+		c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: mcp.Server{Transport: s.Transport}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, wrote := c.Write(t.Context(), create(1))
+		_, read := c.Read(t.Context(), connectors.Query{Intent: create(1).Intent, Stamp: create(1).Stamp})
+		for about, err := range map[string]error{fakemcp.Create: wrote, fakemcp.Find: read} {
+			if changed := errors.Is(err, mcp.ErrWithdrawn); changed != (about == tool) || (s.World.Calls(about) == 0) != changed {
+				t.Errorf("%s has changed; %s: %v, %d calls", tool, about, err, s.World.Calls(about))
+			}
+		}
+		if tool == fakemcp.Create && connectors.FateOf(wrote) != connectors.FateNotSent {
+			t.Errorf("the fate is %s, want that nothing was sent", connectors.FateOf(wrote))
+		}
+		_ = c.Close()
 	}
 }

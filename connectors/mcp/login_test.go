@@ -2,8 +2,12 @@ package mcp_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,6 +116,55 @@ func TestARefusedLoginHoldsTheWrite(t *testing.T) {
 				s.Cut()
 				time.Sleep(2 * time.Minute) // sessions that could not be closed end by themselves
 			})
+		})
+	}
+}
+
+// TestCredentialsThatAServerRepeats: they are in no receipt, of which the ledger keeps the text.
+func TestCredentialsThatAServerRepeats(t *testing.T) {
+	const token = "tok/en-0123456789"
+	give := func(name, value string) map[string]func(context.Context) (string, error) {
+		return map[string]func(context.Context) (string, error){name: func(context.Context) (string, error) { return value, nil }}
+	}
+	s := fakemcp.New(fakemcp.NewWorld())
+	inner := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, &sdk.StreamableHTTPOptions{JSONResponse: true})
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := new(strings.Builder)
+		if _, err := copyTo(body, r); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(body.String(), `"create_order"`) {
+			inner.ServeHTTP(w, r)
+			return
+		}
+		var call struct {
+			ID json.RawMessage `json:"id"`
+		}
+		if err := json.Unmarshal([]byte(body.String()), &call); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no user has the token %s, %s"}}`, call.ID, r.Header.Get("Authorization"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	})
+	program := mcp.Server{Command: []string{os.Args[0]}, Env: map[string]string{asServer: filepath.Join(t.TempDir(), "notes")}}
+	asSecret, asVariable := program, program
+	asSecret.Secrets = give(itsToken, token)
+	asVariable.Env = map[string]string{asServer: program.Env[asServer], itsToken: token}
+	for name, server := range map[string]mcp.Server{
+		"a header":                             {URL: "http://localhost/", RoundTripper: inProcess{echo}, Headers: give("Authorization", "Bearer "+token)},
+		"a secret of a program":                asSecret,
+		"a variable that is called a secret's": asVariable,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, err := mcp.New(pinned(t, fakemcp.Contract), mcp.Options{Server: server})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			got, err := c.Write(t.Context(), create(1))
+			if said := fmt.Sprintf("%+v %s %v", got, got.Reply.Raw, err); strings.Contains(said, token) || !strings.Contains(got.Reply.Message, "no user has the token") {
+				t.Errorf("%s; want the server's words without the token", said)
+			}
 		})
 	}
 }

@@ -7,11 +7,15 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/readback-go/readback/internal/yamlfile"
+	"github.com/readback-go/readback/internal/visible"
 )
 
+// maxBuild is how much of the name of a build is kept, in characters.
+const maxBuild = 80
+
 // Pin adds the digests of a build of the server to the text of a contract, beside those that it
-// has; nothing else of the text changes. build is a comment, for people. The error wraps
+// has; nothing else of the text changes. build is a comment, for people; it is the server's own text,
+// and stays one line. The error wraps
 // [ErrInvalid] and names the tool that the build lacks, or what of the text cannot be extended.
 func Pin(text []byte, file, build string, tools []*sdk.Tool) ([]byte, error) {
 	c, err := Load(text, file)
@@ -44,7 +48,7 @@ func Pin(text []byte, file, build string, tools []*sdk.Tool) ([]byte, error) {
 		}
 		key, value, _ := strings.Cut(lines[at], ":")
 		value = strings.TrimSpace(value)
-		added := sum + " # " + yamlfile.Clip(build)
+		added := sum + " # " + visible.Clip(build, maxBuild)
 		var put []string
 		switch {
 		case strings.HasPrefix(value, unpinned):

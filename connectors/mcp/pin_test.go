@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,5 +45,27 @@ func TestPin(t *testing.T) {
 	}
 	if _, err := mcp.Pin([]byte(full), "shop.yaml", "shop 2", tools[1:]); err == nil || !strings.Contains(err.Error(), "has no tool create_order") {
 		t.Errorf("a server without create_order: %v", err)
+	}
+
+	// A server may call itself anything: that adds no digest of another build.
+	for _, begin := range []string{" " + now, " unpinned", "\n    - " + now} {
+		text := strings.Replace(full, "find_orders: "+now, "find_orders:"+strings.Replace(begin, now, other, 1), 1)
+		for _, end := range []string{"\n", "\r", "\u2028", "\x85"} {
+			evil := "sha256:" + strings.Repeat("6", 64)
+			got, err := mcp.Pin([]byte(text), "shop.yaml", "shop"+end+"    - "+evil, tools)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := mcp.Load(got, "shop.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lines := strings.FieldsFunc(string(got), func(r rune) bool { return strings.ContainsRune("\n\r\u2028\x85", r) }); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "    - "+evil) }) {
+				t.Errorf("%q: a digest that the server wrote by its name:\n%s", end, got)
+			}
+			if err := c.Trusts(s.Tool(fakemcp.Find)); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

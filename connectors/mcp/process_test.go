@@ -21,6 +21,7 @@ const (
 	asServer  = "READBACK_TEST_MCP_SERVER" // the file in which it notes what happens
 	dieOn     = "READBACK_TEST_MCP_DIE"    // the tool at whose call it dies
 	notForYou = "READBACK_TEST_MCP_SECRET" // never reaches it
+	itsToken  = "READBACK_TEST_MCP_TOKEN"  // what it repeats in an error of each tool that writes
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +52,9 @@ func serve(notes string) {
 				note("call " + p.Name)
 				if p.Name == os.Getenv(dieOn) {
 					os.Exit(3)
+				}
+				if token := os.Getenv(itsToken); token != "" && p.Name == fakemcp.Create {
+					return &sdk.CallToolResult{IsError: true, Content: []sdk.Content{&sdk.TextContent{Text: "no user has the token " + token}}}, nil
 				}
 			}
 			return next(ctx, method, req)

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/internal/declared"
+	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // closing is how long a process may take to end after a request to end.
@@ -55,6 +56,8 @@ type Server struct {
 
 	// Protocol is the requested version. Default "2025-11-25", the last one with sessions.
 	Protocol string
+
+	masks *declared.Masks // the values of Secrets and Headers, and of what in Env is named as one
 }
 
 // defaultProtocol is a version in which the client never takes a list of tools from its own
@@ -145,6 +148,9 @@ func (s Server) environment(ctx context.Context, home string) ([]string, error) 
 		}
 	}
 	for name, v := range s.Env {
+		if yamlfile.IsSecret(name) {
+			s.masks.Add(v)
+		}
 		env = append(env, name+"="+v)
 	}
 	for name, fetch := range s.Secrets {
@@ -152,6 +158,7 @@ func (s Server) environment(ctx context.Context, home string) ([]string, error) 
 		if err != nil {
 			return nil, fmt.Errorf("the variable %s: %w", name, err)
 		}
+		s.masks.Add(v)
 		env = append(env, name+"="+v)
 	}
 	slices.SortStableFunc(env, func(a, b string) int { return strings.Compare(a, b) })
@@ -183,6 +190,10 @@ func (s Server) header(ctx context.Context) (http.Header, error) {
 		v, err := fetch(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("the header %s: %w", name, err)
+		}
+		s.masks.Add(v)
+		if _, token, ok := strings.Cut(v, " "); ok { // after Bearer
+			s.masks.Add(token)
 		}
 		h.Set(name, v)
 	}

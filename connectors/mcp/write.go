@@ -45,18 +45,19 @@ func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors
 	if err != nil {
 		var rpcErr *jsonrpc.Error
 		if connectors.FateOf(err) == connectors.FateUnknown && errors.As(err, &rpcErr) {
-			return receiptWith(rpcErr.Message), w.means(rpcErr.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", rpcErr.Code))
+			return c.receiptWith(rpcErr.Message), w.means(rpcErr.Message, fmt.Errorf("the server answered with the error %d; it may have been applied", rpcErr.Code))
 		}
 		return connectors.Receipt{}, hidden(err)
 	}
 	if res.IsError {
-		return receiptWith(textOf(res)), w.means(textOf(res), errTool)
+		return c.receiptWith(textOf(res)), w.means(textOf(res), errTool)
 	}
 	return w.receipt(res), nil
 }
 
-// receiptWith is the receipt of a call that a tool answered with an error.
-func receiptWith(text string) connectors.Receipt {
+// receiptWith is the receipt of a call that a tool answered with an error, without our credentials.
+func (c *Connector) receiptWith(text string) connectors.Receipt {
+	text = c.client.server.masks.Text(text)
 	return connectors.Receipt{Reply: connectors.Reply{Message: text, Raw: []byte(text)}}
 }
 

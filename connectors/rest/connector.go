@@ -60,7 +60,7 @@ type Connector struct {
 	auth          *auth // of writes
 	client        *httpsend.Client
 	paces         map[*read]*pace
-	masks         masks
+	masks         declared.Masks
 	// otherNames means that the account names a member otherwise than the declaration does by default.
 	otherNames bool
 	// probed means that the probe succeeded once.
@@ -293,7 +293,7 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errCredentials, err)
 		}
-		by.used.add(t.value)
+		by.used.Add(t.value)
 		if t.cookie != nil {
 			req.AddCookie(t.cookie)
 		} else {
@@ -305,7 +305,7 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 	if err != nil {
 		return nil, err
 	}
-	by.used.add(secret)
+	by.used.Add(secret)
 	switch a.scheme {
 	case "bearer":
 		req.Header.Set("Authorization", "Bearer "+secret)
@@ -315,12 +315,12 @@ func (c *Connector) authorize(ctx context.Context, by *login, req *http.Request)
 			return nil, fmt.Errorf("%w: the user name has a colon", errCredentials)
 		}
 		req.SetBasicAuth(name, secret)
-		c.masks.add(strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "))
+		c.masks.Add(strings.TrimPrefix(req.Header.Get("Authorization"), "Basic "))
 	case "header":
 		req.Header.Set(a.header, a.prefix+secret)
 		if plain, err := base64.StdEncoding.DecodeString(secret); err == nil && a.prefix == "Basic " {
 			for _, part := range strings.SplitN(string(plain), ":", 2) { // some APIs have the key as the name
-				c.masks.add(part)
+				c.masks.Add(part)
 			}
 		}
 	case "sigv4":
@@ -343,6 +343,6 @@ func (c *Connector) usable(name, secret string) error {
 	if secret == "" || len(secret) > maxHeader || strings.ContainsFunc(secret, isControl) {
 		return fmt.Errorf("%w: %s is empty, longer than %d bytes, or has a control character", errCredentials, name, maxHeader)
 	}
-	c.masks.add(secret)
+	c.masks.Add(secret)
 	return nil
 }

@@ -69,7 +69,7 @@ func (t *tokens) signed(ctx context.Context) (clientcredentials.Config, error) {
 	if err != nil {
 		return clientcredentials.Config{}, fmt.Errorf("%w: %s cannot sign with RS256", errCredentials, t.secret)
 	}
-	t.c.masks.add(statement)
+	t.c.masks.Add(statement)
 	return clientcredentials.Config{TokenURL: t.config.TokenURL, AuthStyle: oauth2.AuthStyleInParams, EndpointParams: url.Values{
 		"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {statement}}}, nil
 }
@@ -81,7 +81,7 @@ func (c *Connector) privateKey(ctx context.Context, name string) (*rsa.PrivateKe
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", errCredentials, name, err)
 	}
-	c.masks.add(text)
+	c.masks.Add(text)
 	if block, _ := pem.Decode([]byte(text)); block != nil && len(text) <= maxKey {
 		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 		if err != nil {

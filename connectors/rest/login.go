@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
 // login is how some requests of an account authenticate.
 type login struct {
 	auth   *auth
-	tokens *tokens // nil: it needs none
-	name   string  // whom it logs in, "" where only the secret says so
-	used   masks   // what its requests lately carried
+	tokens *tokens        // nil: it needs none
+	name   string         // whom it logs in, "" where only the secret says so
+	used   declared.Masks // what its requests lately carried
 }
 
 func (c *Connector) newLogin(a *auth, transport http.RoundTripper) (*login, error) {
@@ -82,16 +83,16 @@ func (c *Connector) independence(ctx context.Context, k *kind) connectors.Indepe
 	for _, by := range []*login{w, r} {
 		for _, name := range by.auth.own() {
 			secret, err := c.fetchSecret(ctx, name)
-			if err != nil || len(secret) < minMask { // what cannot be compared shows nothing
+			if err != nil || len(secret) < declared.MinMask { // what cannot be compared shows nothing
 				return connectors.OwnCall
 			}
-			by.used.add(secret)
+			by.used.Add(secret)
 			if by.auth.username != nil {
-				by.used.add(base64.StdEncoding.EncodeToString([]byte(strings.TrimSuffix(by.name, "\n") + ":" + secret)))
+				by.used.Add(base64.StdEncoding.EncodeToString([]byte(strings.TrimSuffix(by.name, "\n") + ":" + secret)))
 			}
 		}
 	}
-	if w.used.shows(&r.used) || r.used.shows(&w.used) {
+	if w.used.Shows(&r.used) || r.used.Shows(&w.used) {
 		return connectors.OwnCall
 	}
 	return connectors.OtherLogin
@@ -124,7 +125,7 @@ func (c *Connector) withSecrets(ctx context.Context, by *login, u *url.URL) (*ur
 		if err != nil {
 			return nil, err
 		}
-		by.used.add(secret)
+		by.used.Add(secret)
 		if strings.ContainsAny(secret, "/\\") || secret == "." || secret == ".." {
 			return nil, fmt.Errorf("%w: %s has a slash or dots, which would make the path another one", errCredentials, name)
 		}

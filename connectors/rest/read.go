@@ -215,7 +215,7 @@ func (c *Connector) read(ctx context.Context, d *draft, u *neturl.URL) (httpsend
 		a, err = c.readBy(ctx, by, d, u)
 	}
 	if err != nil { // errors may quote what the destination says
-		a.Body = []byte(c.masks.text(string(a.Body)))
+		a.Body = []byte(c.masks.Text(string(a.Body)))
 	}
 	return a, err
 }

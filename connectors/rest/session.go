@@ -200,7 +200,7 @@ func (c *Connector) logIn(ctx context.Context, s *session) (*token, error) {
 func (s *session) opened(c *Connector, a httpsend.Answer) (*token, error) {
 	doc, notJSON := s.request.shape.decode(a)
 	t := s.carried(doc, a.Header)
-	c.masks.add(t.value) // whatever else the answer says
+	c.masks.Add(t.value) // whatever else the answer says
 	for _, m := range s.must {
 		holds, known := m.holds(doc, notJSON == nil, a.Header)
 		if !known {

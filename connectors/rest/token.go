@@ -136,7 +136,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	} else {
 		config.ClientSecret, err = t.c.fetchSecret(ctx, t.secret)
 		// As it is in the header of the call for a token.
-		t.c.masks.add(base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(config.ClientID) + ":" + url.QueryEscape(config.ClientSecret))))
+		t.c.masks.Add(base64.StdEncoding.EncodeToString([]byte(url.QueryEscape(config.ClientID) + ":" + url.QueryEscape(config.ClientSecret))))
 	}
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (t *tokens) fetch(ctx context.Context) (*token, error) {
 	if len(got.AccessToken) > maxHeader || strings.ContainsFunc(got.AccessToken, isControl) {
 		return nil, errors.New("the token is too long, or has a control character")
 	}
-	t.c.masks.add(got.AccessToken)
+	t.c.masks.Add(got.AccessToken)
 	fresh := &token{value: got.AccessToken}
 	if !got.Expiry.IsZero() {
 		fresh.until = got.Expiry.Add(-expiryMargin)
@@ -188,7 +188,7 @@ func (t *tokens) refreshed(ctx context.Context, secret string) (got *oauth2.Toke
 		return nil, err
 	}
 	if got, err = t.refreshedBy(ctx, secret, refresh); err == nil && got.RefreshToken != refresh {
-		t.c.masks.add(got.RefreshToken)
+		t.c.masks.Add(got.RefreshToken)
 		return nil, connectors.LoginRefused("", errors.New("the token endpoint replaced the refresh token, which is kept nowhere here; want rotates: true in the declaration, and a new refresh token"))
 	}
 	return got, err
