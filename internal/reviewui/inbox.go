@@ -3,12 +3,16 @@ package reviewui
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
@@ -21,12 +25,14 @@ const maxName = 80
 // inboxPage lists what waits for a reviewer.
 type inboxPage struct {
 	Counts []tally
-	Writes []waiting
-	Steps  []waiting
-	Sagas  []waiting
-	More   bool
-	Unread facts
-	Empty  bool
+	// Filters narrow the writes to those of one tool, destination or state.
+	Filters []filter
+	Writes  []waiting
+	Steps   []waiting
+	Sagas   []waiting
+	More    bool
+	Unread  facts
+	Empty   bool
 }
 
 // tally is a count with a name.
@@ -36,10 +42,87 @@ type tally struct {
 	Link        string
 }
 
+// filter is one property by which writes can be narrowed, with the link for each value.
+type filter struct {
+	Title  string
+	Values []tally
+	Chosen string
+	All    string // the link that leaves it out, where a value is chosen
+}
+
+// filters are the properties of a write that narrow the inbox, by their query parameter.
+var filters = []struct {
+	name, title string
+	of          func(service.Waiting) string
+}{
+	{"tool", "Tool", func(w service.Waiting) string { return w.Record.Tool }},
+	{"destination", "Destination", func(w service.Waiting) string { return w.Record.Destination }},
+	{"state", "Waits for", func(w service.Waiting) string {
+		if w.Record.State == ledger.Review {
+			return "a decision"
+		}
+		return "approval"
+	}},
+}
+
+// narrowed are the writes that the query chooses, and the filters with their counts: of each
+// value as many as there would be with it.
+func narrowed(all []service.Waiting, q url.Values) (shown []service.Waiting, out []filter) {
+	fits := func(w service.Waiting, without string) bool {
+		for _, f := range filters {
+			if chosen := q.Get(f.name); f.name != without && chosen != "" && f.of(w) != chosen {
+				return false
+			}
+		}
+		return true
+	}
+	with := func(name, value string) string {
+		to := url.Values{}
+		for _, f := range filters {
+			if v := q.Get(f.name); v != "" {
+				to.Set(f.name, v)
+			}
+		}
+		if to.Del(name); value != "" {
+			to.Set(name, value)
+		}
+		if len(to) == 0 {
+			return "/inbox"
+		}
+		return "/inbox?" + to.Encode()
+	}
+	for _, f := range filters {
+		counts := map[string]int{}
+		for _, w := range all {
+			if v := f.of(w); v != "" && fits(w, f.name) {
+				counts[v]++
+			}
+		}
+		one := filter{Title: f.title, Chosen: report.Clip(q.Get(f.name), maxName)}
+		if one.Chosen != "" {
+			one.All = with(f.name, "")
+		}
+		for _, v := range slices.Sorted(maps.Keys(counts)) {
+			one.Values = append(one.Values, tally{Word: report.Clip(v, maxName), N: counts[v], Link: with(f.name, v)})
+		}
+		if len(one.Values) > 1 || one.Chosen != "" {
+			out = append(out, one)
+		}
+	}
+	for _, w := range all {
+		if fits(w, "") {
+			shown = append(shown, w)
+		}
+	}
+	return shown, out
+}
+
 // waiting is one entry of the inbox.
 type waiting struct {
 	Link    string
 	Title   string
+	Sets    string // the first values that it sets
+	From    string // its tool and workflow
 	ID      string
 	Badges  []badge
 	Why     string
@@ -64,6 +147,10 @@ func (d *app) inbox(v *visit) error {
 		} else {
 			held++
 		}
+	}
+	var shown []service.Waiting
+	shown, b.Filters = narrowed(in.Writes, v.r.URL.Query())
+	for _, w := range shown {
 		b.Writes = append(b.Writes, waitingWrite(w))
 	}
 	for _, s := range in.Steps {
@@ -128,9 +215,34 @@ func rowOf(r ledger.Record, o engine.Outcome) waiting {
 		Since: r.Created, Ago: report.Ago(r.Created, now), Badges: []badge{status(o.Status)}}
 }
 
+// sets are the first values that a write sets, as an approver knows them: the amount, the
+// currency, the customer.
+func sets(r ledger.Record) string {
+	w, err := intent.DecodeStored(r.Intent)
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, l := range leaves(nil, "", w.Expect) {
+		if _, isList := l.value.([]any); isList {
+			continue
+		}
+		if len(all) == maxSets {
+			all = append(all, "…")
+			break
+		}
+		all = append(all, strings.TrimPrefix(l.path, "/")+" "+report.Clip(report.OneLine(l.value), maxName))
+	}
+	return report.Safe(strings.Join(all, " · "))
+}
+
+// maxSets is how many values a row of the inbox shows.
+const maxSets = 4
+
 func waitingWrite(w service.Waiting) waiting {
 	r, one := w.Record, rowOf(w.Record, w.Outcome)
-	one.Why = report.Sentence(r.Reason)
+	one.Why, one.Sets = report.Sentence(r.Reason), sets(r)
+	one.From = report.Clip("tool "+r.Tool+", workflow "+r.Workflow, 2*maxName)
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
 	}

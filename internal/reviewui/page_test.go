@@ -295,6 +295,40 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	}
 }
 
+// A row has what an approver decides by, and the filters leave those of one tool, with the
+// counts that each link leads to.
+func TestInboxRowsAndFilters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShop(t)
+		for i, tool := range []string{"refund", "refund", "<charge>"} {
+			s.write(t, order(fmt.Sprint("A-", i), func(w *intent.WriteIntent) { w.Tool, w.Risk = tool, intent.RiskApprove }))
+		}
+		s.review(t, "B-1") // of the tool charge
+		a := reviewer.get(t, s, "/inbox")
+		page := a.text()
+		for _, want := range []string{`amount_cents 1999 · currency "EUR"`, "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits for: a decision (1), approval (3)"} {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page lacks %q:\n%s", want, page)
+			}
+		}
+		for _, n := range a.all(tag("a")) {
+			link, _ := attr(n, "href")
+			chosen := text(n)
+			if !strings.HasPrefix(link, "/inbox?tool=") {
+				continue
+			}
+			of := reviewer.get(t, s, link)
+			if rows := len(of.all(class("go"))); !strings.HasSuffix(chosen, fmt.Sprintf("(%d)", rows)) {
+				t.Errorf("%s leads to %d writes", chosen, rows)
+			}
+		}
+		both := reviewer.get(t, s, "/inbox?tool=charge&state=approval").text()
+		if !strings.Contains(both, "No write waits that these filters choose.") || !strings.Contains(both, "all") {
+			t.Errorf("with filters that leave nothing:\n%s", both)
+		}
+	})
+}
+
 // Where more waits than is shown, the counts are of the shown entries, and the page says
 // so.
 func TestInboxCountsWhatIsShown(t *testing.T) {
