@@ -67,9 +67,11 @@ func harmlessRepeat(c *check, w intent.WriteType) {
 	c.effects(in.Key, effects+1)
 	r.Attempt = 2
 	_, err := c.f.Connector.Write(c.Context(), r)
-	if native(p, w) && !c.lacks(LacksReplay) {
+	switch e, ok := asError(err); {
+	case native(p, w) && !c.lacks(LacksReplay):
 		c.fate(err, "the destination knows the key and gives the first answer again", connectors.FateAnswered)
-	} else if err != nil || native(p, w) {
+	case native(p, w) && ok && e.Conflict && connectors.FateOf(err) == connectors.FateUnknown: // a record with our key as its id can only be ours
+	case err != nil || native(p, w):
 		conflicting(c, err)
 	}
 	if native(p, w) {
