@@ -228,6 +228,14 @@ func hidden(c Case) bool {
 	return c.LastConflict && c.Verdict == verify.Absent && !keyInUse
 }
 
+// unshown reports whether the destination refused the last send because of a record that the reads,
+// which may lag, do not show for certain yet. It may be of the same send: a proxy that repeats a request
+// answers with the refusal of the second.
+func unshown(c Case) bool {
+	nothing := untouched(c) || c.Verdict == verify.Indeterminate || c.Verdict == verify.Unavailable
+	return c.LastConflict && nothing && !c.Conclusive && c.Since < lag(c) && !c.Profile.WriteOnly
+}
+
 // settledFate reports whether no send that the last read did not show can still arrive.
 func settledFate(c Case) bool { return c.Conclusive && c.Profile.Horizon.Passed(c.AsOf) }
 
@@ -257,7 +265,7 @@ func knownNotApplied(c Case) (string, bool) {
 	switch {
 	case c.Sends == 0:
 		return "it was never sent", true
-	case !c.Unknown && !c.Answered && !present(c):
+	case !c.Unknown && !c.Answered && !present(c) && !unshown(c):
 		return "every send was provably not applied", true
 	case madeByAnother(c) && (!c.Unknown && c.Conclusive || settledFate(c)):
 		return fmt.Sprintf("write %s made the record under the unique key, so that this create cannot have been applied", c.MadeBy), true

@@ -76,3 +76,48 @@ func TestOurIDIsTaken(t *testing.T) {
 		}
 	})
 }
+
+// TestRepeatedByAProxy: a proxy sends a create twice, and answers with the refusal of the second, while reads lag.
+func TestRepeatedByAProxy(t *testing.T) {
+	for name, want := range map[string]ledger.Status{
+		"google-sheets-rows/row": ledger.Verified, "github-changes/pull-request": ledger.Verified, "linear-issues/issue": ledger.Verified,
+		"github-files/file": ledger.StatusReview, // it shows no stamp, so that another actor may have made it
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := destinations[name]
+				w, f, repeated := d.write(name, 1), d.open(), false
+				f.SetLag(d.lag)
+				transport := roundTripper(func(r *http.Request) (*http.Response, error) {
+					var body []byte
+					if r.Body != nil {
+						body, _ = io.ReadAll(r.Body)
+						r.Body = io.NopCloser(bytes.NewReader(body))
+					}
+					before, _ := f.Count()
+					a, err := f.Transport().RoundTrip(r)
+					if writes, _ := f.Count(); writes == before || repeated || err != nil {
+						return a, err
+					}
+					repeated = true
+					_ = a.Body.Close()
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					return f.Transport().RoundTrip(r)
+				})
+				con, err := rest.New(shippedDeclaration(t, w.Destination), rest.Options{Parameters: d.parameters, Secrets: secrets(d.secrets), Transport: transport})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var reg connectors.Registry
+				if err := reg.Register(w.Destination, connectors.Destination{Connector: con, Profiles: con.Profiles()}); err != nil {
+					t.Fatal(err)
+				}
+				e := engine.New(ledger.NewMemory(), &reg, nil)
+				t.Cleanup(e.Close)
+				if out, err := e.Do(t.Context(), w); err != nil || out.Status != want {
+					t.Errorf("%s (%s), %v; want %s", out.Status, out.Text, err, want)
+				}
+			})
+		})
+	}
+}
