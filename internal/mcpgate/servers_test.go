@@ -3,10 +3,12 @@ package mcpgate_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +49,11 @@ func (c *collection) filled(v, args any) any {
 		}
 		return out
 	case []any:
-		return []any{c.filled(v[0], args)}
+		list := []any{}
+		for _, one := range v {
+			list = append(list, c.filled(one, args))
+		}
+		return list
 	case string:
 		if v == "#" {
 			return len(c.all) + 1
@@ -86,17 +92,56 @@ func (c *collection) size() int {
 func (c *collection) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var answer any
 	if r.Method == http.MethodPost {
-		var body any
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		body, err := posted(r)
+		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		answer = c.add(body)
+		if query, is := body["query"].(string); is && r.URL.Path == "/graphql" {
+			answer = c.graphQL(query, body["variables"])
+		} else {
+			answer = c.add(body)
+		}
 	} else if answer = c.list(); c.wrap == "" && !strings.HasSuffix(r.URL.Path, "/migrations") {
 		answer = map[string]any{}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer) // the client is gone
+}
+
+// posted is a body in JSON, or a form; what looks like a number in that is one.
+func posted(r *http.Request) (map[string]any, error) {
+	body := map[string]any{}
+	if strings.Contains(r.Header.Get("Content-Type"), "json") {
+		return body, json.NewDecoder(r.Body).Decode(&body)
+	}
+	err := r.ParseForm()
+	for name := range r.PostForm {
+		body[name] = r.PostForm.Get(name)
+		if n, err := strconv.Atoi(r.PostForm.Get(name)); err == nil {
+			body[name] = n
+		}
+	}
+	return body, err
+}
+
+// graphQL answers as Linear does: a mutation adds its input, and every answer has all that any query
+// asks for, of which the client takes its own.
+func (c *collection) graphQL(query string, variables any) any {
+	asked, _ := variables.(map[string]any)
+	data := map[string]any{"team": map[string]any{"id": asked["id"]}, "workflowState": map[string]any{"id": asked["id"]}}
+	if strings.Contains(query, "mutation") {
+		made, _ := c.add(asked["input"]).(map[string]any)
+		data["issueCreate"] = map[string]any{"success": true, "lastSyncId": 1, "issue": map[string]any{"id": made["id"]}}
+	}
+	all, _ := c.list().([]any)
+	for _, one := range all {
+		if is, _ := one.(map[string]any); fmt.Sprint(is["id"]) == fmt.Sprint(asked["id"]) {
+			data["issue"] = one
+		}
+	}
+	data["issues"] = map[string]any{"nodes": all, "pageInfo": map[string]any{}}
+	return map[string]any{"data": data}
 }
 
 // recordedServer is a server with the recorded tools of another: one adds to the collection, one
@@ -180,19 +225,34 @@ func ofNPM(program []string, env func(url string) []string, args ...string) func
 	return func(t *testing.T, c *collection) func() sdk.Transport {
 		web := httptest.NewServer(c)
 		t.Cleanup(web.Close)
-		for _, e := range env(web.URL) {
-			name, value, _ := strings.Cut(e, "=")
-			t.Setenv(name, value)
-		}
 		all := []string{}
 		for _, a := range args {
 			all = append(all, strings.ReplaceAll(a, "URL", web.URL))
 		}
-		return npm(t, filepath.Join(program...), all...)
+		begin := npm(t, filepath.Join(program...), all...) // installed without these variables
+		for _, e := range env(web.URL) {
+			name, value, _ := strings.Cut(e, "=")
+			t.Setenv(name, value)
+		}
+		return begin
 	}
 }
 
-func widelyUsed() []widely {
+// diverted are the variables of a server that has no setting for the address of its API.
+func diverted(t *testing.T, more ...string) func(url string) []string {
+	program, err := filepath.Abs(filepath.Join("testdata", "npm", "local.cjs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(url string) []string {
+		return append(more, "NODE_OPTIONS=--require="+program, "READBACK_API="+url)
+	}
+}
+
+func widelyUsed(t *testing.T) []widely {
+	linear := ofNPM([]string{"@tacticlaunch", "mcp-linear", "dist", "index.js"}, diverted(t, "LINEAR_API_TOKEN=lin_api_0"))
+	slack := ofNPM([]string{"@modelcontextprotocol", "server-slack", "dist", "index.js"}, diverted(t, "SLACK_BOT_TOKEN=xoxb-0", "SLACK_TEAM_ID=T0"))
+	stripe := ofNPM([]string{"@stripe", "mcp", "dist", "index.js"}, diverted(t), "--tools=all", "--api-key=sk_test_0")
 	return []widely{
 		{contract: "github", recorded: "github", writes: "issue_write", reads: "search_issues", wrap: "items", plain: 2,
 			args:   `{"method":"create","owner":"o","repo":"r","title":"Broken","body":"It is."}`,
@@ -211,18 +271,19 @@ func widelyUsed() []widely {
 			begin: ofNPM([]string{"@notionhq", "notion-mcp-server", "bin", "cli.mjs"}, func(url string) []string {
 				return []string{"NOTION_TOKEN=ntn_0", "BASE_URL=" + url}
 			})},
-		{contract: "linear", recorded: "linear", writes: "linear_createIssue", reads: "linear_searchIssues", plain: 2,
-			args:   `{"teamId":"t-1","title":"Broken","description":"It is.","priority":2}`,
-			record: `{"id":"#","title":"$.title","description":"$.description","priority":"$.priority","team":{"id":"$.teamId"}}`},
-		{contract: "slack", recorded: "slack", writes: "slack_post_message", reads: "slack_get_channel_history", wrap: "messages", plain: 2,
+		{contract: "linear", writes: "linear_createIssue", plain: 2, begin: linear,
+			args: `{"teamId":"t-1","title":"Broken","description":"It is.","priority":2}`,
+			record: `{"id":"#","title":"$.title","description":"$.description","priority":"$.priority","team":{"id":"$.teamId"},
+				"state":{"id":"s-1"},"reactions":[],"sharedAccess":{"sharedWithUsers":[]},"labels":{"nodes":[],"pageInfo":{}}}`},
+		{contract: "slack", writes: "slack_post_message", wrap: "messages", plain: 2, begin: slack,
 			args: `{"channel_id":"C1","text":"The order is ready."}`, record: `{"ts":"#","text":"$.text"}`},
-		{contract: "slack", recorded: "slack", writes: "slack_reply_to_thread", reads: "slack_get_thread_replies", wrap: "messages", plain: 2,
+		{contract: "slack", writes: "slack_reply_to_thread", wrap: "messages", plain: 2, begin: slack,
 			args: `{"channel_id":"C1","thread_ts":"1.2","text":"Thanks."}`, record: `{"ts":"#","text":"$.text"}`},
-		{contract: "stripe", recorded: "stripe", writes: "create_customer", reads: "list_customers", plain: 2,
+		{contract: "stripe", writes: "create_customer", wrap: "data", plain: 2, begin: stripe,
 			args: `{"name":"Ada","email":"ada@example.org"}`, record: `{"id":"#"}`},
-		{contract: "stripe", recorded: "stripe", writes: "create_product", reads: "list_products", plain: 2,
+		{contract: "stripe", writes: "create_product", wrap: "data", plain: 2, begin: stripe,
 			args: `{"name":"Tea","description":"Green."}`, record: `{"id":"#","name":"$.name","description":"$.description"}`},
-		{contract: "stripe", recorded: "stripe", writes: "create_price", reads: "list_prices", plain: 2,
+		{contract: "stripe", writes: "create_price", wrap: "data", plain: 2, begin: stripe,
 			args: `{"product":"prod_1","unit_amount":1999,"currency":"eur"}`, record: `{"id":"#","product":"$.product","unit_amount":"$.unit_amount","currency":"$.currency"}`},
 		// The server refuses a similar event by itself, unless the caller allows it.
 		{contract: "google-calendar", recorded: "google", writes: "create-event", reads: "search-events", wrap: "events", plain: 2,
@@ -239,7 +300,7 @@ func widelyUsed() []widely {
 // TestWidelyUsedServers: an answer is lost. A client that calls again makes a second record; behind
 // the gateway there is one, and the model hears that it is verified.
 func TestWidelyUsedServers(t *testing.T) {
-	for _, w := range widelyUsed() {
+	for _, w := range widelyUsed(t) {
 		t.Run(w.contract+"/"+w.writes, func(t *testing.T) {
 			var args map[string]any
 			c := [2]*collection{{wrap: w.wrap}, {wrap: w.wrap}}
