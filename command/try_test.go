@@ -96,6 +96,30 @@ kinds:
 	}
 }
 
+// TestTryOneOfSeveralLogins: the secrets that are given choose the login, the first one where none is.
+func TestTryOneOfSeveralLogins(t *testing.T) {
+	p := newPlace(t, orders.Options{})
+	p.variable = map[string]string{"A": "hunter2-a", "B": "hunter2-b"}
+	answers := p.write("a.jsonl", `{"status": 200, "body": {"access_token": "t-hunter3", "token_type": "bearer", "refresh_token": "next-hunter3"}}
+{"status": 200, "body": {"QueryResponse": {}, "echo": "t-hunter3 next-hunter3"}}
+`)
+	for args, c := range map[string]struct {
+		code int
+		says string
+	}{
+		"": {0, "GET https://quickbooks.api.intuit.com/v3/company/"},
+		"--secret client_secret=A --secret refresh_token=B --answers " + answers: {exitAttention, "0 records, by a weak read"},
+		"--secret client_secret=A --secret refresh_token=B --send":               {exitUsage, "the secret refresh_token gives the next one at each use, which nothing here keeps"},
+		"--secret client_secret=A --secret token=B":                              {exitUsage, "want those of exactly one login: token, or client_secret and refresh_token"},
+	} {
+		r := p.want(c.code, p.run(append([]string{"destination", "try", "quickbooks", "--kind", "invoice", "--parameter", "realm=1", "--parameter", "client_id=x"}, strings.Fields(args)...)...))
+		says(t, r, c.says)
+		if strings.Contains(r.String(), "hunter") {
+			t.Errorf("a secret is in\n%s", r)
+		}
+	}
+}
+
 // TestTryInXML takes a declaration through recorded answers in XML.
 func TestTryInXML(t *testing.T) {
 	declaration, err := os.ReadFile("../connectors/rest/testdata/traps/soap.yaml")
