@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,18 +86,19 @@ func sampleIntent(tool, order string) string {
 
 // tryOut makes two writes through the server, as a caller does: one that is verified, and
 // one that waits for approval. It prints how each ended.
-func (a *app) tryOut(where string) {
+func (a *app) tryOut(ctx context.Context, where string) {
+	client := &http.Client{Timeout: time.Minute}
 	for _, w := range []struct{ about, tool, order string }{
 		{"Order A-1", "create_order", "A-1"},
 		{"Payment B-1", "wire_money", "B-1"},
 	} {
 		var out struct{ Text, ID string }
-		req, err := http.NewRequest(http.MethodPost, where+"/v1/writes", strings.NewReader(sampleIntent(w.tool, w.order)))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, where+"/v1/writes", strings.NewReader(sampleIntent(w.tool, w.order)))
 		if err == nil {
 			req.Header.Set("Content-Type", "application/json")
 			req.Header.Set("Prefer", "wait=20")
 			var resp *http.Response
-			if resp, err = http.DefaultClient.Do(req); err == nil {
+			if resp, err = client.Do(req); err == nil {
 				err = json.NewDecoder(resp.Body).Decode(&out)
 				_ = resp.Body.Close() // it was only read
 			}

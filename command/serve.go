@@ -119,7 +119,7 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 		return 0, err
 	}
 	o := server.Options{Process: a.process(c), Config: c, Dev: s.dev,
-		Announce: func(where string, away error) error { return a.announce(c, s, where, away) }}
+		Announce: func(where string, away error) error { return a.announce(ctx, c, s, where, away) }}
 	if s.sample {
 		o.Sample = a.sampled
 	}
@@ -153,7 +153,7 @@ func (a *app) unconfigured(err error) bool {
 
 // announce prints the address at which a server listens, on a line of its own, and the
 // ledger.
-func (a *app) announce(c config.Config, s serveSettings, where string, away error) error {
+func (a *app) announce(ctx context.Context, c config.Config, s serveSettings, where string, away error) error {
 	if a.json {
 		about := map[string]string{"listening": where, "ledger": c.Ledger.String(),
 			"configuration": c.Path, "tenant": c.Tenant, "credentials": credentials(c, s.dev)}
@@ -185,7 +185,7 @@ func (a *app) announce(c config.Config, s serveSettings, where string, away erro
 	}
 	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	if s.sample && err == nil && away == nil {
-		go a.tryOut(where)
+		go a.tryOut(ctx, where)
 	}
 	return err
 }

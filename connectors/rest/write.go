@@ -346,7 +346,7 @@ func (w *write) ours(a httpsend.Answer, byStatus, err error) error {
 	if !errors.As(err, &e) || e.Fate != connectors.FateRefused {
 		return err
 	}
-	gone := w.prepare != nil && err == byStatus && (a.Status == http.StatusNotFound || a.Status == http.StatusGone)
+	gone := w.prepare != nil && errors.Is(err, byStatus) && (a.Status == http.StatusNotFound || a.Status == http.StatusGone)
 	taken := e.Conflict && (w.prepare != nil || w.key != nil && w.key.stamp)
 	if !gone && !taken {
 		return err
