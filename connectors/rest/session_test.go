@@ -18,6 +18,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	fakerest "github.com/readback-go/readback/internal/fakes/rest"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 const (
@@ -323,5 +324,40 @@ func TestSessionsAreExplained(t *testing.T) {
 	d, err := rest.Load([]byte(withAuth(`session: {path: /login, body: {p: "{secret.token}"}, token: $.id}`)), "F")
 	if err != nil || !strings.Contains(strings.Join(d.Warnings(), "\n"), ":10: auth.session: has no ended: a call that meets the end of the session is taken for a refused login, and all writes wait; want ended: {status: 401}") {
 		t.Errorf("%v, %v; want a warning", d.Warnings(), err)
+	}
+}
+
+// A destination that ends each session at its third request delays nothing and refuses nothing, also
+// where the answer to a write is lost.
+func TestADestinationThatLogsOutAtEachThirdCall(t *testing.T) {
+	const many = 20
+	for _, name := range []string{"odoo/order", "desk/ticket"} {
+		synctest.Test(t, func(t *testing.T) {
+			d := trap(name)
+			var sessions *fakerest.Sessions
+			var f *fakerest.Fake
+			if o := fakerest.NewOdoo(); name == "odoo/order" {
+				f, sessions = o.Fake, &o.Sessions
+			} else {
+				desk := fakerest.NewDesk()
+				f, sessions = desk.Fake, &desk.Sessions
+			}
+			sessions.Last(3)
+			e := d.engine(t, name, f)
+			for n := range many {
+				if n%4 == 3 {
+					if err := f.Set(fault.Fault{Kind: fault.LostAnswer, Times: 1}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if out, err := e.Do(t.Context(), d.write(name, n)); err != nil || out.Status != ledger.Verified {
+					t.Errorf("%s: write %d is %s (%s), %v", name, n, out.Status, out.Text, err)
+				}
+			}
+			writes, reads := f.Count()
+			if made := len(f.Now(d.collection)); made != many || sessions.Logins() > (writes+reads)/2 {
+				t.Errorf("%s: %d records, %d logins for %d calls; want %d, and a login for two calls at most", name, made, sessions.Logins(), writes+reads, many)
+			}
+		})
 	}
 }

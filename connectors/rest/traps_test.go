@@ -96,7 +96,7 @@ var traps = map[string]destination{
 			})
 		},
 	},
-	// Each session ends at its third request, whatever that is.
+	// Each session ends after some requests, whatever they are.
 	"odoo/order": {
 		secrets: map[string]string{"password": "odoo-hunter2"}, collection: fakerest.OdooOrders,
 		open: func() *fakerest.Fake {
