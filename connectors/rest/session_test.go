@@ -343,7 +343,7 @@ func TestADestinationThatLogsOutAtEachThirdCall(t *testing.T) {
 				f, sessions = desk.Fake, &desk.Sessions
 			}
 			sessions.Last(3)
-			e := d.engine(t, name, f)
+			e, began := d.engine(t, name, f), time.Now()
 			for n := range many {
 				if n%4 == 3 {
 					if err := f.Set(fault.Fault{Kind: fault.LostAnswer, Times: 1}); err != nil {
@@ -353,6 +353,10 @@ func TestADestinationThatLogsOutAtEachThirdCall(t *testing.T) {
 				if out, err := e.Do(t.Context(), d.write(name, n)); err != nil || out.Status != ledger.Verified {
 					t.Errorf("%s: write %d is %s (%s), %v", name, n, out.Status, out.Text, err)
 				}
+			}
+			// A refused login pauses a write; this time is the bubble's.
+			if took := time.Since(began); took > 0 {
+				t.Errorf("%s: the writes took %s", name, took)
 			}
 			writes, reads := f.Count()
 			if made := len(f.Now(d.collection)); made != many || sessions.Logins() > (writes+reads)/2 {
