@@ -197,6 +197,15 @@ func (m *merge) answer(r *read, f result) connectors.BulkAnswer {
 			mine.records = append(mine.records, rec)
 		}
 	}
+	if len(mine.records) == 0 {
+		marks := m.k.marks(r, m.q.Intent.Key)
+		for _, e := range f.elements {
+			marks.meet(e)
+		}
+		if err := marks.unshown(); err != nil {
+			return connectors.BulkAnswer{Err: fmt.Errorf("read %q: %w", r.name, err)}
+		}
+	}
 	m.add(r, mine)
 	return connectors.BulkAnswer{Observation: m.observation()}
 }
@@ -232,6 +241,7 @@ func (c *Connector) askMany(ctx context.Context, k *kind, r *read, common values
 			return result{}, err
 		}
 		if kept {
+			f.elements = append(f.elements, e)
 			f.records = append(f.records, rec)
 		}
 	}

@@ -321,6 +321,12 @@
 // strong, since records can slip from page to page; nor is a counted
 // page with other records and without ours: it may be full and seem short.
 //
+// A record is known by the fields of the key, and by its stamp. So a list proves no absence whose request does
+// not name one of these fields and none of whose records has its place: then the path may be a wrong one.
+// (Of a path of several members the object that it is in will do, since APIs leave out what has no value. A read
+// by stamp alone needs the place of the stamp. An empty list, and one all of whose records are left out by keep,
+// shows nothing of this.) A field of the key that is a list, or is not among only, is refused.
+//
 // Whatever is doubtful is an error and never absence: an answer that lacks the
 // list or object that the declaration names, a record without its ref or
 // without a place for the queried key, one of several errors that says something else than absence, a record that was not queried (an API that does not know a parameter ignores it) except in a search of text, hits of a search none of which shows the key, or quotes all that was searched for as words of their own (an API that ignores the search), JSON with a member

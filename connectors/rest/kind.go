@@ -265,8 +265,11 @@ func (l *loader) checkKind(k *kind, f *fileKind) {
 	}
 	for _, form := range k.forms {
 		for _, name := range form {
-			if !slices.Contains(k.scope, name) && !k.record.has(name) {
+			if !slices.Contains(k.scope, name) && !k.record.mayShow(name) {
 				l.Say(f.Record.At.Line, f.Record.At.Field+".fields."+name, "is missing: every field of the key must be shown by reads, or the equality of keys cannot be seen to; if no record shows it, and every request names it, want it in scope")
+			}
+			if of := k.record.fields[name]; of != nil && of.list != nil && of.join == nil && of.match == nil && of.one == nil {
+				l.At(f.Record.Fields[name].At, "is a list, which equals no field of a key; want one value of it, by match, join or where")
 			}
 		}
 		if !slices.ContainsFunc(k.reads, func(r *read) bool { return r.finds(form, k.onlyCreates()) }) {

@@ -121,6 +121,9 @@ var badDeclarations = map[string]struct {
 	"key header":        {"clients send again what carries it", "ref: $.id\n", "ref: $.id\n        headers: {idempotency-key: '{idempotency_key}'}\n", "cannot be set here; want idempotency"},
 	"no window":         {"how long is it known", "ref: $.id\n", "ref: $.id\n        idempotency: {header: X-Key}\n", "idempotency.window: is missing"},
 	"key not shown":     {"equality could not be seen to", `fields: {"...": $}`, `fields: {title: $.title}`, "fields.sku: is missing"},
+	"key limited away": {"no record could match", `fields: {"...": $}`, `fields: {"...": $}
+      only: [title, id]`, "fields.sku: is missing"},
+	"key is a list":     {"no record could match", `fields: {"...": $}`, `fields: {sku: {path: "$.skus[*]", list: true}}`, "fields.sku: is a list, which equals no field of a key; want one value of it, by match, join or where"},
 	"no stamp sent":     {"it says stamped", `, stamp: "{stamp}"`, "", "profile.stamped: is true; want {stamp} in the create"},
 	"fresh":             {"every record would count as ours", "profile: {stamped: true}", "profile: {fresh_keys: true}", "profile.fresh_keys: is true; want stamped"},
 	"reads of none":     {"nothing can be read", "profile: {stamped: true}", "profile: {write_only: true}", "profile.write_only: is true, and there are reads, a list or a record"},

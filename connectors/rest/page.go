@@ -36,7 +36,7 @@ var errIgnored = fmt.Errorf("%w: no hit of the search shows what was searched fo
 
 // askList reads a list to its end.
 func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v values) (result, error) {
-	f, shown, quoted := result{strong: r.strong}, 0, !r.search && !r.onlyRefs
+	f, shown, quoted, marks := result{strong: r.strong}, 0, !r.search && !r.onlyRefs, m.k.marks(r, m.q.Intent.Key)
 	if p := r.paging; p != nil && p.page != "" {
 		d.query.Set(p.page, "1")
 	}
@@ -81,6 +81,7 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 			if !kept {
 				continue
 			}
+			marks.meet(e)
 			ours, err := m.takes(rec.Record)
 			if err != nil {
 				return f, err
@@ -106,6 +107,9 @@ func (c *Connector) askList(ctx context.Context, m *merge, r *read, d *draft, v 
 		}
 		if err == nil && !more && shown > 0 && !quoted && len(f.records) == 0 {
 			return f, errIgnored
+		}
+		if err == nil && !more && len(f.records) == 0 {
+			err = marks.unshown()
 		}
 		if err != nil || !more {
 			f.strong = f.strong && !(len(elements) > 0 && len(f.records) == 0 && r.paging.counts())

@@ -141,6 +141,8 @@ type result struct {
 	records []found
 	// strong means that the read showed everything that was applied before.
 	strong bool
+	// elements are the records of a bulk read, as the answer shows them.
+	elements []any
 }
 
 // ask makes one declared read. An answer that is not as declared is an error.

@@ -483,3 +483,9 @@ func (l *loader) pick(one *field, f *fileField) {
 
 // has reports whether records show a field.
 func (r *record) has(name string) bool { return r.fields[name] != nil || len(r.spread) > 0 }
+
+// mayShow reports whether records of some account can show a field: what a spread shows can be limited.
+func (r *record) mayShow(name string) bool {
+	limited := len(r.only) > 0 && !slices.ContainsFunc(r.only, func(p pattern) bool { return len(p.holes()) > 0 || p.written() == name })
+	return r.has(name) && (r.fields[name] != nil || !limited)
+}

@@ -48,6 +48,11 @@ func (r *record) seen(w intent.WriteIntent, account values) error {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(w.Key)) {
+		if !slices.Contains(r.scope, name) && unseen(name) { // each record would look like another one
+			return unserved("/key/"+name, "/key/%s: is not among what reads can show", name)
+		}
+	}
 	for _, path := range w.Absent {
 		if unseen(firstName(path)) {
 			return unserved("/absent", "/absent: %s is not among what reads can show", path)
