@@ -1,8 +1,10 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -200,6 +202,36 @@ func TestWorkerPrunes(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	p.write("readback.yaml", fmt.Sprintf("ledger: readback.db\nretention: {keep: 1h, remember: 2h}\ndestinations:\n  orders: {type: simulated, url: '%s', class: plain}\n", p.url))
 	says(t, p.want(exitConfig, p.run("work")), "retention.remember: is 2h0m0s; want at least 24h0m0s, the window of idempotency keys")
+}
+
+// watched ends the program once it has written something for the second time.
+type watched struct {
+	all bytes.Buffer
+	end func()
+}
+
+func (w *watched) Write(text []byte) (int, error) {
+	n, err := w.all.Write(text)
+	if strings.Count(w.all.String(), "Needs attention: ") == 2 {
+		w.end()
+	}
+	return n, err
+}
+
+// Watching, the command shows the status again until it is told to end, and its exit code is that
+// of the last one.
+func TestStatusIsWatched(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	p.submit(exitReview, order("A-2", `,"risk":"approve"`))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := &watched{end: cancel}
+	if code := p.start(ctx, nil, out, io.Discard, "status", "--watch"); code != exitAttention {
+		t.Errorf("exit code %d\n%s", code, &out.all)
+	}
+	if n := strings.Count(out.all.String(), "Needs attention: "); n != 2 {
+		t.Errorf("shown %d times:\n%s", n, &out.all)
+	}
 }
 
 func TestStatusAndDoctorOfWhatIsWrong(t *testing.T) {

@@ -2,9 +2,12 @@ package command
 
 import (
 	"context"
+	"io"
+	"os"
 	"slices"
 	"time"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/guards"
@@ -15,7 +18,8 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what needs attention, and the open writes of every tenant",
 		Long: `Show what needs attention first; then the queues with their ages, the outbox,
@@ -25,18 +29,42 @@ reviewer, and the newest signed head of the audit log, are those of one tenant: 
 configured one, or --tenant.
 
 Exit code: 0 if nothing needs attention, otherwise 40. The command changes nothing. It
-reads the open writes, the held writes and the first unsealed events once each.`,
+reads the open writes, the held writes and the first unsealed events once each, with
+--watch every two seconds until SIGINT or SIGTERM.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.status(ctx, watch) }),
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again every two seconds")
+	return cmd
 }
 
-func (a *app) status(ctx context.Context) (int, error) {
+// watchEvery is the pace of status --watch.
+const watchEvery = 2 * time.Second
+
+func (a *app) status(ctx context.Context, watch bool) (int, error) {
 	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.Close()
+	for {
+		if f, ok := a.stdout.(*os.File); ok && watch && !a.json && isatty.IsTerminal(f.Fd()) {
+			_, _ = io.WriteString(a.stdout, "\x1b[H\x1b[2J") // an empty screen
+		}
+		code, err := a.statusOf(ctx, d)
+		if err != nil || !watch {
+			return code, err
+		}
+		select {
+		case <-ctx.Done():
+			return code, nil
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// statusOf shows the status of an open ledger once.
+func (a *app) statusOf(ctx context.Context, d *server.Instance) (int, error) {
 	found, err := readStatus(ctx, d)
 	if err != nil {
 		return 0, err
