@@ -113,8 +113,10 @@ var storeFaults = []fault.Kind{fault.DroppedField, fault.NormalisedField, fault.
 func TestCampaign(t *testing.T) {
 	var b bytes.Buffer
 	b.WriteString("| kind | lines of YAML | writes | duplicates | silently wrong | lost | reviews | calls for a write, nothing wrong | under faults |\n|---|---|---|---|---|---|---|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(destinations)) {
-		d := destinations[name]
+	all := maps.Clone(destinations)
+	maps.Copy(all, suited)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		d := all[name]
 		var sum tally
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { sum.clean = d.calm(t, name) })
