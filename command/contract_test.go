@@ -115,9 +115,9 @@ func TestContractCheckNamesWhatIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestContractTry: one record is made, and the reading tool shows it; one that reads the wrong field
-// proves nothing, and what is there already is not made again.
-func TestContractTry(t *testing.T) {
+// shopServer is a server of a shop, with the contract for its tools as they are.
+func shopServer(t *testing.T) (*fakemcp.Server, *httptest.Server, string) {
+	t.Helper()
 	s := fakemcp.New(fakemcp.NewWorld())
 	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
 	t.Cleanup(web.Close)
@@ -129,6 +129,13 @@ func TestContractTry(t *testing.T) {
 		}
 		text += "  " + name + ": " + d + "\n"
 	}
+	return s, web, text
+}
+
+// TestContractTry: one record is made, and the reading tool shows it; one that reads the wrong field
+// proves nothing, and what is there already is not made again.
+func TestContractTry(t *testing.T) {
+	s, web, text := shopServer(t)
 	p := newPlace(t, orders.Plain.Options())
 	file := p.write("shop.yaml", text)
 	try := func(file, tool, arguments string) result {
@@ -156,17 +163,7 @@ func TestContractTry(t *testing.T) {
 
 // TestATrialKnowsItsTools: one that has changed, or is not there, ends a trial before anything is called.
 func TestATrialKnowsItsTools(t *testing.T) {
-	s := fakemcp.New(fakemcp.NewWorld())
-	web := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.MCP }, nil))
-	t.Cleanup(web.Close)
-	text := fakemcp.Contract + "digests:\n"
-	for _, name := range []string{fakemcp.Create, fakemcp.Update, fakemcp.Put, fakemcp.Delete, fakemcp.Get, fakemcp.Find} {
-		d, err := mcp.Digest(s.Tool(name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text += "  " + name + ": " + d + "\n"
-	}
+	s, web, text := shopServer(t)
 	c, err := mcp.Load([]byte(text), "shop.yaml")
 	if err != nil {
 		t.Fatal(err)

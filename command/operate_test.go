@@ -218,7 +218,7 @@ func (w *watched) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// Watching, the command shows the status again until it is told to end, and its exit code is that
+// Watching, the command shows the status again until it is to end, and its exit code is that
 // of the last one.
 func TestStatusIsWatched(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())

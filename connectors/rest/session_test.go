@@ -260,19 +260,22 @@ func TestWithoutASessionNothingIsSent(t *testing.T) {
 	}
 }
 
+// withSessions is a fake of a trap, with the sessions that are open there.
+func withSessions(name string) (*fakerest.Fake, *fakerest.Sessions) {
+	if name == "odoo/order" {
+		o := fakerest.NewOdoo()
+		return o.Fake, &o.Sessions
+	}
+	d := fakerest.NewDesk()
+	return d.Fake, &d.Sessions
+}
+
 // A login that is refused concerns the destination: writes wait, and go on once it is let in.
 func TestALoginThatIsRefusedHoldsTheQueue(t *testing.T) {
 	for _, name := range []string{"odoo/order", "desk/ticket"} {
 		synctest.Test(t, func(t *testing.T) {
 			d := trap(name)
-			var sessions *fakerest.Sessions
-			var f *fakerest.Fake
-			if o := fakerest.NewOdoo(); name == "odoo/order" {
-				f, sessions = o.Fake, &o.Sessions
-			} else {
-				desk := fakerest.NewDesk()
-				f, sessions = desk.Fake, &desk.Sessions
-			}
+			f, sessions := withSessions(name)
 			e := d.engine(t, name, f)
 			if out, err := e.Do(t.Context(), d.write(name, 0)); err != nil || out.Status != ledger.Verified || sessions.Logins() != 1 {
 				t.Fatalf("%+v, %v, %d logins; want one verified by one login", out, err, sessions.Logins())
@@ -334,14 +337,7 @@ func TestADestinationThatLogsOutAtEachThirdCall(t *testing.T) {
 	for _, name := range []string{"odoo/order", "desk/ticket"} {
 		synctest.Test(t, func(t *testing.T) {
 			d := trap(name)
-			var sessions *fakerest.Sessions
-			var f *fakerest.Fake
-			if o := fakerest.NewOdoo(); name == "odoo/order" {
-				f, sessions = o.Fake, &o.Sessions
-			} else {
-				desk := fakerest.NewDesk()
-				f, sessions = desk.Fake, &desk.Sessions
-			}
+			f, sessions := withSessions(name)
 			sessions.Last(3)
 			e, began := d.engine(t, name, f), time.Now()
 			for n := range many {
