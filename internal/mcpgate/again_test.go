@@ -14,6 +14,7 @@ import (
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
+	"github.com/readback-go/readback/policies"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -37,6 +38,21 @@ func looking(t *testing.T, change func(*mcpgate.Config)) (*bench, *fakemcp.Serve
 }
 
 func note(text string) map[string]any { return map[string]any{"order_id": "A-1", "note": text} }
+
+// A call that is held is answered at once, and so is its repetition: a person decides, in hours.
+func TestAHeldCallIsAnsweredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := looking(t, nil)
+		b.engine.SetRisks([]policies.RiskRule{{Tool: "*"}})
+		s, meta := b.stdio(agent("acme"), nil), sdk.Meta{mcpapi.MetaWorkflow: "run-7", mcpapi.MetaStep: "edit"}
+		for range 3 {
+			began := time.Now()
+			if r := b.call(s, fakemcp.Update, note("after"), meta); r.Status != "held" || time.Since(began) > time.Second || up.World.Calls(fakemcp.Update) != 0 {
+				t.Errorf("%+v after %s of the bubble's clock", r, time.Since(began))
+			}
+		}
+	})
+}
 
 // TestACallThatChangesWhatItReads: the same call again is the same write, though
 // the intent would be another one by then.

@@ -30,9 +30,10 @@ import (
 
 // bench is a gateway with an engine of its own.
 type bench struct {
-	t    *testing.T
-	gate *mcpgate.Gateway
-	log  *logged
+	t      *testing.T
+	engine *engine.Engine
+	gate   *mcpgate.Gateway
+	log    *logged
 }
 
 // logged collects the log.
@@ -119,6 +120,7 @@ func newBench(t *testing.T, conn *mcp.Connector, promises func(*connectors.Profi
 	}
 	l := ledger.NewMemory()
 	e := engine.New(l, &reg, nil)
+	b.engine = e
 	c := mcpgate.Config{Destination: "upstream", Connector: conn, Tenant: "acme", Workflow: "run-1", Logger: slog.New(slog.NewTextHandler(b.log, nil))}
 	if change != nil {
 		change(&c)
