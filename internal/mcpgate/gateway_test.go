@@ -98,6 +98,9 @@ func TestEachFaultLeavesOneEffect(t *testing.T) {
 				if r.Status != c.status || up.World.Effects("A-1") != c.effects {
 					t.Errorf("%s: answer %+v, %d effects", c.reason, r, up.World.Effects("A-1"))
 				}
+				if name == "refused" && (strings.Contains(r.Text, "^refused") || r.Refusal == nil || r.Refusal.Message != "refused: the shop is closed") {
+					t.Errorf("%q, refusal %+v; want the tool's own words beside the text, and no pattern of the contract", r.Text, r.Refusal)
+				}
 			})
 		})
 	}
