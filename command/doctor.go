@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +30,8 @@ version, clock, notes of workers, disk space) and its audit log; each destinatio
 (access and login); the retention; and writes that cannot continue without you.
 
 The command writes nothing to a destination. It writes one note to the ledger and
-deletes it again. Exit code: 0 if no check failed; 78 or 69 if the configuration
+deletes it again. A file of the ledger that does not exist yet is in order: the first
+write makes it. Exit code: 0 if no check failed; 78 or 69 if the configuration
 or the ledger cannot be used; otherwise 40.
 
 With --security the command writes nothing, contacts no destination, and prints one
@@ -120,12 +123,34 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *server.Insta
 	defer cancel()
 	d, err := a.open(opening, c, config.OpenOptions{})
 	if err != nil {
-		e.broken("ledger", withoutWait(err))
+		examineAbsence(e, c, err)
 		examineDestinations(ctx, e, c, reg)
 		return nil
 	}
 	examineDestinations(ctx, e, c, reg)
 	return d
+}
+
+// examineAbsence describes a ledger that could not be opened. A file that does not exist
+// yet is in order if the first write can make it.
+func examineAbsence(e *examination, c config.Config, err error) {
+	if !errors.Is(err, config.ErrNoLedger) {
+		e.broken("ledger", withoutWait(err))
+		return
+	}
+	folder := filepath.Dir(c.Ledger.File)
+	f, err := os.CreateTemp(folder, ".readback-doctor-*")
+	if err == nil {
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil {
+		e.fail("ledger", "Make the folder, let this user write to it, or correct `ledger` in the configuration.",
+			"%s does not exist, and cannot be made: %s", c.Ledger, flat(err.Error()))
+		e.code = exitUnavailable
+		return
+	}
+	e.ok("ledger", "%s does not exist yet: there are no writes. The first write makes it", c.Ledger)
+	examineDisk(c, e)
 }
 
 // examineRegistry creates the configured destinations.

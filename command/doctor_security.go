@@ -84,7 +84,7 @@ func (a *app) examineBoundaries(ctx context.Context, e *examination, c config.Co
 	defer cancel()
 	d, err := a.open(ctx, c, config.OpenOptions{})
 	if err != nil {
-		e.broken("ledger", withoutWait(err))
+		examineAbsence(e, c, err)
 		return
 	}
 	defer d.Close()

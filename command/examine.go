@@ -124,7 +124,7 @@ func examine(ctx context.Context, d *server.Instance, e *examination) {
 	}
 	examineVersion(e, found.Version)
 	examineClock(d, e, found.Clock)
-	examineDisk(d, e)
+	examineDisk(d.Config, e)
 	examineDurability(ctx, d, e)
 	examineNotes(e, found)
 	examineContents(e, found)
@@ -171,15 +171,15 @@ func examineClock(d *server.Instance, e *examination, c report.Clock) {
 	e.ok("clock", "%s", c.Text())
 }
 
-func examineDisk(d *server.Instance, e *examination) {
-	if d.Config.Ledger.Database() {
+func examineDisk(c config.Config, e *examination) {
+	if c.Ledger.Database() {
 		return
 	}
-	if kind := networkDisk(filepath.Dir(d.Config.Ledger.File)); kind != "" {
+	if kind := networkDisk(filepath.Dir(c.Ledger.File)); kind != "" {
 		e.fail("durability", "Put the ledger on a disk of this machine, or use PostgreSQL.",
 			"the ledger is on %s: locks and syncs of a network file system cannot be relied on", kind)
 	}
-	free, err := freeSpace(filepath.Dir(d.Config.Ledger.File))
+	free, err := freeSpace(filepath.Dir(c.Ledger.File))
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
 	case err != nil:

@@ -85,11 +85,17 @@ func (p *place) configureClass(class string) {
 // personTokens allows tokens of people.
 func (p *place) personTokens() {
 	p.t.Helper()
+	p.write("readback.yaml", p.text()+"server: {person_tokens: true}\n")
+}
+
+// text is the configuration.
+func (p *place) text() string {
+	p.t.Helper()
 	text, err := os.ReadFile(p.config)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.write("readback.yaml", string(text)+"server: {person_tokens: true}\n")
+	return string(text)
 }
 
 func (p *place) write(name, text string) string {

@@ -279,7 +279,13 @@ func TestDoctorOfBadConfigurations(t *testing.T) {
 	p.config = filepath.Join(p.dir, "nothing.yaml")
 	says(t, p.want(exitConfig, p.run("doctor")), "failed configuration", "does not exist", "1 of 1 checks failed.")
 	p.config = good
-	says(t, p.want(exitUnavailable, p.run("doctor")), "failed ledger", "the first `readback submit` makes it", "ok destination orders")
+	p.write("readback.yaml", strings.Replace(p.text(), "readback.db", "no/folder/readback.db", 1))
+	says(t, p.want(exitUnavailable, p.run("doctor")), "failed ledger", "does not exist, and cannot be made", "Make the folder")
+	p.configure(p.url, "")
+	says(t, p.want(exitVerified, p.run("doctor")), "ok ledger", "does not exist yet: there are no writes. The first write makes it", "ok destination orders", "Everything is in order.")
+	if left, err := os.ReadDir(p.dir); err != nil || len(left) != 1 {
+		t.Errorf("doctor left files: %v, %v", left, err)
+	}
 	p.submit(exitVerified, order("A-1", ""))
 	p.configure(p.url, "  mail: {type: imap, addr: imap.example.org:993, username: a, password_env: NOTHING}\n")
 	says(t, p.want(exitConfig, p.run("doctor")), "failed configuration", "the environment variable NOTHING is not set", "ok destination orders", "failed destination mail", "ok ledger")

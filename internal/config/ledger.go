@@ -17,6 +17,9 @@ import (
 	"github.com/readback-go/readback/redact"
 )
 
+// ErrNoLedger reports that the file of the ledger does not exist yet.
+var ErrNoLedger = fmt.Errorf("%w", ledger.ErrUnavailable)
+
 // Ledger configures the ledger: in a file or in a PostgreSQL database.
 type Ledger struct {
 	// File is the SQLite file, "" for a database.
@@ -158,7 +161,7 @@ func (l Ledger) Open(ctx context.Context, env func(string) string, o *OpenOption
 		return l.openDatabase(ctx, env, o)
 	}
 	if _, err := os.Stat(l.File); !o.Create && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` makes it", ledger.ErrUnavailable, l.File, l.path)
+		return nil, nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` or `readback serve` makes it", ErrNoLedger, l.File, l.path)
 	}
 	f, err := sqlite.Open(ctx, l.File, &sqlite.Options{Now: o.Now, ResetClock: o.ResetClock, Window: o.Window, Keys: o.keys()})
 	if err != nil {
