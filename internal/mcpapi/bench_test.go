@@ -91,13 +91,19 @@ func agent(name string) access.Identity {
 // stdio connects a client to the server over a pair of pipes.
 func (b *bench) stdio(who access.Identity, o *mcp.ClientOptions) *mcp.ClientSession {
 	b.t.Helper()
+	return b.stdioIn("", who, o)
+}
+
+// stdioIn is stdio in a version of the protocol, "" for the newest.
+func (b *bench) stdioIn(version string, who access.Identity, o *mcp.ClientOptions) *mcp.ClientSession {
+	b.t.Helper()
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	api := mcpapi.NewAPI(b.server.ServerFor, mcpapi.APIOptions{Workflow: "run-1"})
 	go func() { done <- api.Stdio(ctx, who, in, out) }()
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, o).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, o).Connect(ctx, &mcp.IOTransport{Reader: fromServer, Writer: toServer}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -160,8 +166,14 @@ func (b *bench) listen() string {
 // there is a session in, or in the one of the options.
 func (b *bench) connect(url string, a as, o *mcp.ClientSessionOptions) *mcp.ClientSession {
 	b.t.Helper()
+	return b.connectAs(url, a, nil, o)
+}
+
+// connectAs is connect with the options of a client.
+func (b *bench) connectAs(url string, a as, c *mcp.ClientOptions, o *mcp.ClientSessionOptions) *mcp.ClientSession {
+	b.t.Helper()
 	transport := &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: a}, DisableStandaloneSSE: true}
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, nil).Connect(context.Background(), transport, o)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test"}, c).Connect(context.Background(), transport, o)
 	if err != nil {
 		b.t.Fatal(err)
 	}

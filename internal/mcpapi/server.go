@@ -150,7 +150,7 @@ func (s *Server) write(t Tool) mcp.ToolHandler {
 			s.config.Logger.InfoContext(ctx, "call without outcome", "tool", t.Name, "reason", Reason(err))
 			return AnswerError(ctx, s.service, t.Explain(err), t.Name)
 		}
-		return AnswerOutcome(out, t.Name)
+		return AnswerCall(ctx, req, out)
 	}
 }
 
@@ -164,6 +164,12 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 		return engine.Outcome{}, err
 	}
 	defer leave()
+	until := time.Now().Add(t.WaitFor())
+	ctx, release := Patient(ctx, s.config.Closing)
+	defer release()
+	if out, again, err := Again(ctx, s.service, v.Who, req, t.WaitFor()); again {
+		return out, err
+	}
 	w, err := t.Intent(req.Params.Arguments)
 	if err != nil {
 		return engine.Outcome{}, err
@@ -171,10 +177,12 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	if err := v.Name(req, &w); err != nil {
 		return engine.Outcome{}, err
 	}
-	ctx, release := Patient(ctx, s.config.Closing)
-	defer release()
 	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
-	return Submit(ctx, s.service, v.Who, w, t.WaitFor())
+	out, err := Submit(ctx, s.service, v.Who, w, t.WaitFor())
+	if err == nil {
+		Ask(ctx, req, out, until)
+	}
+	return out, err
 }
 
 // Submit submits the intent of a call and waits for its outcome for the given time. An

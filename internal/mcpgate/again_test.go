@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/connectors/mcp"
@@ -215,6 +216,30 @@ func TestTheSameCallBesideItself(t *testing.T) {
 		first := <-beside
 		if !first.Verified || again.ID != first.ID || again.Status != "verified" || up.World.Calls(fakemcp.Update) != 1 {
 			t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
+		}
+	})
+}
+
+// The user of a client that opens addresses is shown the page of a write in review, once,
+// and the second round of the call makes no write.
+func TestTheUserIsShownThePageOfAWriteInReview(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, up := shop(t, false, nil)
+		var shown []string
+		s := b.stdio(agent("acme"), &sdk.ClientOptions{
+			Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{URL: &sdk.URLElicitationCapabilities{}}},
+			ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+				shown = append(shown, r.Params.URL)
+				return &sdk.ElicitResult{Action: "accept"}, nil
+			},
+		})
+		meets(t, up, fault.Fault{Kind: fault.DroppedField})
+		r := b.call(s, fakemcp.Create, order("A-1"), nil)
+		if r.Status != "review" || up.World.Effects("A-1") != 1 || up.World.Calls(fakemcp.Create) != 1 {
+			t.Errorf("answer %+v, %d effects", r, up.World.Effects("A-1"))
+		}
+		if d := cmp.Diff([]string{"https://readback.example/writes/" + r.ID}, shown); d != "" {
+			t.Errorf("shown (-want +got):\n%s", d)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func newBench(t *testing.T, conn *mcp.Connector, promises func(*connectors.Profi
 		change(&c)
 	}
 	var err error
-	if b.gate, err = mcpgate.New(t.Context(), service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg}), c); err != nil {
+	if b.gate, err = mcpgate.New(t.Context(), service.New(service.Parts{Writes: e, Ledger: l, Registry: &reg, ReviewUI: "https://readback.example"}), c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -179,7 +179,7 @@ func (g *Gateway) answer(ctx context.Context, req *sdk.CallToolRequest, err erro
 		g.log.InfoContext(ctx, "call without outcome", "tool", name, "reason", mcpapi.Reason(err))
 		return mcpapi.AnswerError(ctx, g.service, err, name)
 	}
-	return mcpapi.AnswerOutcome(out, name)
+	return mcpapi.AnswerCall(ctx, req, out)
 }
 
 // submit names a call before anything is read, so that the same call always has the same
@@ -200,10 +200,18 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker
 	if err := g.covers(v.Who, req.Params.Name); err != nil { // before anything is read
 		return engine.Outcome{}, err
 	}
+	if out, again, err := mcpapi.Again(ctx, g.service, v.Who, req, g.config.Wait); again {
+		return out, err
+	}
+	until := time.Now().Add(g.config.Wait)
 	named := intent.WriteIntent{Tenant: v.Who.Tenant, Destination: g.config.Destination, Tool: req.Params.Name}
 	if err := v.Name(req, &named); err != nil {
 		return engine.Outcome{}, err
 	}
 	defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
-	return do(ctx, v.Who, named)
+	out, err := do(ctx, v.Who, named)
+	if err == nil {
+		mcpapi.Ask(ctx, req, out, until)
+	}
+	return out, err
 }
