@@ -108,6 +108,9 @@ type Profile struct {
 	// comparison of the field wins. Default exact.
 	Compare map[string]intent.Comparison
 
+	// Summary is how records and writes are described to people. Default: by their kind and key.
+	Summary Summary
+
 	// Sensitive lists fields (JSON Pointers) of its records whose values are never stored or
 	// shown in the clear, in addition to those that an intent marks: as
 	// [intent.WriteIntent.Sensitive]. Default none.
@@ -183,6 +186,9 @@ func (p Profile) Check(w intent.WriteType) error {
 func (p Profile) Valid() error {
 	if p.Sends < 0 {
 		return fmt.Errorf("sends is %d; want how many sends of one write it may get, or 0 for the engine's own number", p.Sends)
+	}
+	if err := p.Summary.Valid(); err != nil {
+		return fmt.Errorf("summary: %w", err)
 	}
 	for _, path := range p.Sensitive {
 		if at := intent.Pointer(path); path == "" || !at.IsValid() {

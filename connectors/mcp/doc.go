@@ -24,6 +24,7 @@
 //	    writes: {create: WRITE, update: WRITE, upsert: WRITE, delete: WRITE}
 //	    reads: [READ…]
 //	    record: RECORD
+//	    [summary: …]                    # how records are named to people, as in package rest
 //	    [undo: {create: delete, update: update, upsert: upsert, delete: create}]
 //	    [profile: {settle, horizon, recheck, confirm_reads, volatile: [/updated],
 //	      compare: {/title: [{rule: trim}]}, irreversible: [create], stamps_updates,

@@ -26,6 +26,7 @@ type fileKind struct {
 	Reads   []*fileRead              `yaml:"reads"`
 	Record  *fileRecord              `yaml:"record"`
 	Undo    map[string]yamlfile.Text `yaml:"undo"`
+	Summary *declared.Summary        `yaml:"summary"`
 	Profile declared.Profile         `yaml:"profile"`
 }
 

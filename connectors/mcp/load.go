@@ -186,7 +186,32 @@ func (l *loader) profile(k *kind, file *fileKind) {
 		}
 		p.Reads = append(p.Reads, way)
 	}
+	names := k.shown()
+	p.Summary = file.Summary.Compile(&l.Reader, func(path string) bool {
+		for name := range intent.Pointer(path).Tokens() {
+			return names[name]
+		}
+		return false
+	}, yamlfile.Names(names))
 	k.profile = p
+}
+
+// shown are the fields that intents and records have. Those of a call for several records are not
+// among them: the fields of one are within a list.
+func (k *kind) shown() map[string]bool {
+	names := map[string]bool{}
+	for _, w := range k.writes {
+		for _, part := range []map[string]source{w.key, w.expect} {
+			for name := range part {
+				names[name] = !k.each
+			}
+		}
+	}
+	for _, name := range k.named() {
+		names[name] = !k.each
+	}
+	maps.DeleteFunc(names, func(_ string, is bool) bool { return !is })
+	return names
 }
 
 // named lists the fields of a record that an answer shows.

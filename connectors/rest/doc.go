@@ -47,12 +47,25 @@
 //	    reads: [READ…]
 //	    [list: LIST]                     # of all records, for evaluations
 //	    record: RECORD
+//	    [summary: SUMMARY]               # how records are named to people
 //	    [undo: {create: delete | {update: {state: closed}}, update: update, delete: create}]
 //	    [profile: {write_only, stamped, stamps_updates, fresh_keys, bulk_wait, settle, horizon, recheck, rollback, confirm_reads,
 //	      volatile: [/updated], compare: {/title: [{rule: trim}]}, irreversible: [create], never_repeat: [create],
 //	      send_timeout, read_timeout}]   # as connectors.Profile; what is left out is not promised
 //	    [sample: {key: {sku: "s-{sample}"}, create: {…}, [update: {…}], [payload: {…}]}]
 //	    [claims: [{about: look-up, says: …, source: https://…, [assumed: true]}…]]
+//
+// A SUMMARY is the name of a record, and which of its fields an approver reads first. All but text may be
+// left out, and text alone may be written for it:
+//
+//	text: "order {sku}[ for {amount}][ to {customer}]"    # a part in brackets is left out where it lacks a value
+//	verb: send                                            # what a create is called
+//	amount: /amount, currency: /currency | EUR            # JSON Pointers to fields
+//	minor: true                                           # 2999 is 29.99 of most currencies
+//	subject: /title, customer: /email
+//
+// A field in braces is {amount}, {subject}, {customer}, or the name of a field. Nothing is decided by a summary.
+// Without one a record is named by its kind and its key.
 //
 // A LOOK is a request that only reads, and whose answer must be as declared: {path: /me, [method: GET | POST],
 // [query], [headers], [body | form | text | graphql], [must: [CONDITION…]]}. It must never be one that

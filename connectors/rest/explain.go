@@ -51,6 +51,17 @@ func (k *kind) explainFields() {
 	}
 }
 
+// explainSummary says how a record is named to people.
+func (k *kind) explainSummary() {
+	s := k.profile.Summary
+	if s.Text != "" {
+		k.explain("A record is shown to people as: %s", s.Text)
+	}
+	if s.Minor {
+		k.explain("The amount %s is in the smallest unit of its currency: 2999 USD are shown as $29.99.", s.Amount)
+	}
+}
+
 // explainRead says what is not obvious of a read.
 func (k *kind) explainRead(r *read) {
 	for _, h := range r.request.holes() {

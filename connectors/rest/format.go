@@ -152,6 +152,7 @@ type fileKind struct {
 	List      *fileList                `yaml:"list"`
 	Record    *fileRecord              `yaml:"record"`
 	FirstSent *fileFirstSent           `yaml:"first_sent"`
+	Summary   *declared.Summary        `yaml:"summary"`
 	Undo      map[string]fileUndo      `yaml:"undo"`
 	Profile   fileProfile              `yaml:"profile"`
 	Sample    *fileSample              `yaml:"sample"`

@@ -58,6 +58,7 @@ func (l *loader) kind(name string, f *fileKind) {
 	l.undos(k, f)
 	l.profile(k, f)
 	k.explainReader(l.d.readAuth)
+	k.explainSummary()
 	for _, w := range k.profile.NeverRepeat {
 		k.explain("A %s is sent once: never again, key or not, unless the first send provably did nothing or a reviewer says so.", w)
 	}

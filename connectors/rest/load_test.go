@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,8 @@ var badDeclarations = map[string]struct {
 	"unknown member":    {"what was meant", "system: Items", "systm: Items", ":4: systm: is not known; did you mean system?\n:2: system: is missing"},
 	"unknown below":     {"what is known", "ref: $.id\n", "ref: $.id\n        anwers: []\n        zzz: 1\n", ".writes.create.anwers: is not known; did you mean answers?\n.writes.create.zzz: is not known; want one of method, path"},
 	"all at once":       {"one run shows all", "method: POST", "method: FETCH\n        answers: [{status: 99, means: maybe}]", `method: is "FETCH"; want one of POST, PUT, PATCH, DELETE` + "\nwant a status from 200 to 599\nmeans: is \"maybe\"; want one of answered, refused"},
+	"summary, no text":  {"what is shown", "    key: [sku]", "    summary: {amount: /price}\n    key: [sku]", "summary.text: is missing; want the name of a record, such as order {id}"},
+	"summary, brackets": {"where it ends", "    key: [sku]", "    summary: 'item {sku}['\n    key: [sku]", "summary: text is \"item {sku}[\"; want a name and then parts in brackets"},
 	"version":           {"another format", "declaration: 1", "declaration: 2", ":2: declaration: is 2; want 1"},
 	"name":              {"it is part of file names", "name: items", "name: ../items", `:3: name: is "../items"; want lower-case letters`},
 	"http":              {"in the clear", "http://127.0.0.1:1/api", "http://api.example.com", ":5: base_url: is http, where credentials cross"},
@@ -188,6 +191,17 @@ func TestBadDeclarations(t *testing.T) {
 				t.Errorf("a problem without a place, or none: %q", got)
 			}
 		})
+	}
+}
+
+func TestASummaryNamesFieldsThatThereAre(t *testing.T) {
+	text, err := os.ReadFile("declarations/stripe.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := loadProblems(t, strings.Replace(string(text), `"refund {reference}`, `"refund {referense}`, 1))
+	if want := "summary: has the field /referense, which is no field of this kind; want one of amount, currency, payment_intent, reason, reference, status"; !strings.Contains(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -375,8 +389,15 @@ func TestShippedDeclarations(t *testing.T) {
 		}
 		for _, kind := range d.Kinds() {
 			if creates := slices.Contains(d.Profiles()[kind].Writes, intent.Create); creates {
-				if _, err := d.Sample(kind, intent.Create, "x1"); err != nil {
+				w, err := d.Sample(kind, intent.Create, "x1")
+				if err != nil {
 					t.Errorf("%s: no sample of %s: %v", name, kind, err)
+				}
+				s := d.Profiles()[kind].Summary
+				text := s.Write(w).String()
+				t.Log(text)
+				if s.Text == "" || s.Subject != "" && !strings.Contains(text, ": ") {
+					t.Errorf("%s: a sample of %s is summed up as %q", name, kind, text)
 				}
 			}
 			if sheet := fmt.Sprintf("%s-%s", name, kind); !sheets[name] && !sheets[sheet] {

@@ -55,7 +55,32 @@ func (l *loader) profile(k *kind, file *fileKind) {
 			p.Recheck = within
 		}
 	}
+	p.Summary = l.summary(k, file.Summary)
 	k.profile = p
+}
+
+// summary reads how records are named to people.
+func (l *loader) summary(k *kind, f *declared.Summary) connectors.Summary {
+	names := maps.Clone(l.keys)
+	all := false // a write sends whatever fields it is given
+	for _, w := range k.writes {
+		for place := range w.mentions {
+			_, name, _ := strings.Cut(place, ".")
+			names[name] = true
+		}
+		all = all || len(w.covers) > 0
+	}
+	if k.record != nil {
+		for name := range k.record.fields {
+			names[name] = true
+		}
+	}
+	return f.Compile(&l.Reader, func(path string) bool {
+		for name := range intent.Pointer(path).Tokens() {
+			return all || names[name] || k.record != nil && k.record.mayShow(name)
+		}
+		return false
+	}, yamlfile.Names(names))
 }
 
 // ways lists the ways of reading, and how many queries a bulk read takes.

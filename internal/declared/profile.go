@@ -149,3 +149,38 @@ func Profiles[K any](kinds map[string]K, of func(K) connectors.Profile) map[stri
 	}
 	return all
 }
+
+// Summary is the member "summary" of a kind.
+type Summary struct {
+	At       yamlfile.Place
+	Text     yamlfile.Text `yaml:"text,short"`
+	Verb     yamlfile.Text `yaml:"verb"`
+	Amount   yamlfile.Text `yaml:"amount"`
+	Currency yamlfile.Text `yaml:"currency"`
+	Minor    bool          `yaml:"minor"`
+	Subject  yamlfile.Text `yaml:"subject"`
+	Customer yamlfile.Text `yaml:"customer"`
+}
+
+// Compile makes the summary of a kind. known reports whether a write or a read of the kind has a
+// field (a JSON Pointer), and fields lists those for the problem.
+func (f *Summary) Compile(r *yamlfile.Reader, known func(path string) bool, fields string) connectors.Summary {
+	if f == nil {
+		return connectors.Summary{}
+	}
+	s := connectors.Summary{Text: f.Text.Value, Verb: f.Verb.Value, Amount: f.Amount.Value, Currency: f.Currency.Value, Minor: f.Minor,
+		Subject: f.Subject.Value, Customer: f.Customer.Value}
+	if !r.Required(f.Text, f.At, "text", "the name of a record, such as order {id}") {
+		return connectors.Summary{}
+	}
+	if err := s.Valid(); err != nil {
+		r.At(f.At, "%s", err)
+		return connectors.Summary{}
+	}
+	for _, path := range s.Fields() {
+		if !known(path) {
+			r.At(f.At, "has the field %s, which is no field of this kind; want one of %s", yamlfile.Clip(path), fields)
+		}
+	}
+	return s
+}

@@ -71,7 +71,7 @@ func (o *Service) Destinations(ctx context.Context, who Who) ([]Destination, err
 				d.stand(g)
 			}
 		}
-		for _, s := range visible(status.Stops, who) {
+		for _, s := range inScope(status.Stops, who) {
 			if s.Active && (s.Destination == "" || s.Destination == name) {
 				d.Stops = append(d.Stops, s)
 			}
@@ -86,9 +86,9 @@ func (d *Destination) stand(g guards.Destination) {
 	d.Breaker.By, d.Breaker.Probe = "", ""
 }
 
-// visible are the stops that hold sends of the caller's tenant, its own and those of all
+// inScope are the stops that hold sends of the caller's tenant, its own and those of all
 // tenants, and that are within the scope of the caller.
-func visible(stops []guards.Stopped, who Who) []guards.Stopped {
+func inScope(stops []guards.Stopped, who Who) []guards.Stopped {
 	return slices.DeleteFunc(slices.Clone(stops), func(s guards.Stopped) bool {
 		return s.Tenant != "" && s.Tenant != who.Tenant || s.Destination != "" && !who.Scope.Reaches(s.Destination)
 	})
@@ -101,7 +101,7 @@ func (o *Service) Stops(ctx context.Context, who Who) ([]guards.Stopped, error) 
 		return nil, err
 	}
 	stops, err := guards.Stops(ctx, o.parts.Ledger)
-	return visible(stops, who), err
+	return inScope(stops, who), err
 }
 
 // Stop holds sends of the own tenant; see [guards.Stop]. Only the command line can stop

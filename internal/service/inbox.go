@@ -38,8 +38,9 @@ type Inbox struct {
 type Waiting struct {
 	Record  ledger.Record
 	Outcome engine.Outcome
-	Write   intent.WriteType // "" where the caller makes the write itself
-	Risk    intent.Risk
+	Business
+	Write intent.WriteType // "" where the caller makes the write itself
+	Risk  intent.Risk
 	// Final reports that its effect, or possible effect, cannot be undone.
 	Final bool
 }
@@ -103,10 +104,15 @@ func (o *Service) waiting(ctx context.Context, who Who, in *Inbox) error {
 
 func (o *Service) waits(r ledger.Record) Waiting {
 	w := Waiting{Record: r, Outcome: engine.OutcomeOf(r)}
-	if declared, err := intent.DecodeStored(r.Intent); err == nil { // else its caller makes the write itself
+	declared, err := intent.DecodeStored(r.Intent)
+	if err == nil { // else its caller makes the write itself
 		w.Write, w.Risk = declared.Write, declared.Risk
-		_, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind)
-		w.Final = err == nil && slices.Contains(p.Irreversible, declared.Write)
+	}
+	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
+		w.Final = slices.Contains(p.Irreversible, declared.Write)
+		w.Business = business(r, declared, &p)
+	} else {
+		w.Business = business(r, declared, nil)
 	}
 	if r.State == ledger.Held { // whether the intent or a rule requires it
 		w.Risk = intent.RiskApprove

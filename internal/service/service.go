@@ -214,8 +214,9 @@ func pause(ctx context.Context) bool {
 type View struct {
 	Record  ledger.Record
 	Outcome engine.Outcome
-	Intent  intent.WriteIntent // zero for a tombstone, and for a write that the caller makes itself
-	Events  []ledger.Event     // none for a tombstone
+	Business
+	Intent intent.WriteIntent // zero for a tombstone, and for a write that the caller makes itself
+	Events []ledger.Event     // none for a tombstone
 	// Profile is the capabilities of its destination, nil where they are not known here.
 	Profile *connectors.Profile
 	// Choices are the decisions that this caller may make now.
@@ -245,6 +246,7 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
 		v.Profile = &p
 	}
+	v.Business = business(v.Record, v.Intent, v.Profile)
 	if who.May(access.Decide) == nil {
 		v.Choices, err = o.parts.Writes.Choices(engine.As(ctx, who.Principal()), who.Tenant, id)
 	}

@@ -1,6 +1,11 @@
 package service
 
 import (
+	"cmp"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/redact"
 )
@@ -41,3 +46,28 @@ func ShownEvents(all []ledger.Event) []ledger.Event {
 	}
 	return out
 }
+
+// Business is a write in the words of the people whose records it is about. Every text is one line
+// in which every character is visible; values of callers are part of it.
+type Business struct {
+	// Summary is what the write is to do: "Create order A-1 for $29.99".
+	Summary string
+	// Amount, Subject and Customer are the values of the fields that the kind declares as such, ""
+	// where there is none.
+	Amount, Subject, Customer string
+}
+
+// business describes a record as it may be shown, by the intent in it.
+func business(r ledger.Record, w intent.WriteIntent, p *connectors.Profile) Business {
+	if w.Write == "" { // its caller makes it, or nothing is left of it
+		return Business{Summary: "Call " + visible.Clip(cmp.Or(r.Tool, r.Kind, string(r.ID)), maxCalled)}
+	}
+	if p == nil {
+		p = &connectors.Profile{}
+	}
+	d := p.Summary.Write(w)
+	return Business{Summary: d.String(), Amount: d.Amount, Subject: d.Subject, Customer: d.Customer}
+}
+
+// maxCalled is how many characters of a tool's name are shown.
+const maxCalled = 80
