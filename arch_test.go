@@ -115,7 +115,7 @@ var heavy = map[string][]string{
 	"github.com/jstemmer":                {"internal/eval"},                                                               // one form of a report
 	"gonum.org":                          {"internal/eval"},                                                               // confidence intervals
 	"github.com/spf13/cobra":             {"command"},                                                                     // the command line's
-	"github.com/goccy/go-yaml":           {"internal/yamlfile"},                                                           // the configuration's and the declarations'
+	"github.com/goccy/go-yaml":           {"command", "internal/yamlfile"},                                                // the configuration's and the declarations'
 }
 
 // goFile is one parsed file of the module.

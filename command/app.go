@@ -30,6 +30,7 @@ type app struct {
 	environ        func() []string         // lists the environment; nil: it is not known
 	forget         func(name string) error // removes a variable from the environment, not from env; nil does nothing
 	now            func() time.Time        // the ledger's clock; nil is the machine's
+	interactive    bool                    // a user of a terminal can answer questions
 	memory         memory                  // what this process may use; zero: nothing is derived
 
 	// The flags that every command has.

@@ -31,6 +31,8 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/mattn/go-isatty"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/demo"
@@ -91,5 +93,6 @@ func start() int {
 // ofThisProcess is the program with the streams and the environment of this process.
 func ofThisProcess() *app {
 	v := environmentNow()
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv}
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv,
+		interactive: isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stderr.Fd())}
 }

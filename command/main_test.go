@@ -44,6 +44,7 @@ type place struct {
 	url      string
 	now      func() time.Time // default: the machine's
 	variable map[string]string
+	terminal bool // a user answers questions
 }
 
 func newPlace(t *testing.T, o orders.Options) *place {
@@ -130,7 +131,7 @@ func (p *place) runIn(stdin string, args ...string) result {
 // start runs the program in this process until it ends or ctx ends it.
 func (p *place) start(ctx context.Context, stdin io.Reader, out, errs io.Writer, args ...string) int {
 	env := func(name string) string { return p.variable[name] }
-	a := &app{stdin: stdin, stdout: out, stderr: errs, env: env, now: p.now}
+	a := &app{stdin: stdin, stdout: out, stderr: errs, env: env, now: p.now, interactive: p.terminal}
 	return a.run(ctx, append([]string{"--config", p.config}, args...))
 }
 

@@ -14,7 +14,7 @@ const newcomer = `readback makes writes to systems that you do not own: it recor
 reads the destination back, and returns what is true there.
 
   readback dev       try it out: a server, a destination, and two writes
-  readback init      write a configuration with comments
+  readback init      write a configuration for a destination of yours
   readback doctor    check the configuration, the ledger and each destination
   readback submit    make a write, and wait for its outcome
 

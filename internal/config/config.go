@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/readback-go/readback/internal/yamlfile"
 	"github.com/readback-go/readback/policies"
@@ -25,6 +26,34 @@ var template []byte
 
 // Template is a configuration with a comment on everything. It can be loaded unchanged.
 func Template() []byte { return append([]byte(nil), template...) }
+
+// TemplateFor is the template with another destination than the one to try out: an entry
+// of `destinations`, indented by two spaces. The tools, which are for the one to try out,
+// become comments.
+func TemplateFor(destination string) []byte {
+	var b strings.Builder
+	section, replaced := "", false
+	for line := range strings.Lines(string(template)) {
+		switch {
+		case line != "" && !strings.ContainsAny(line[:1], " #\n"):
+			section, _, _ = strings.Cut(line, ":")
+		case section != "destinations":
+		case strings.HasPrefix(line, "  orders:"), strings.HasPrefix(line, "    "):
+			if !replaced {
+				b.WriteString(destination)
+			}
+			replaced = true
+			continue
+		case !replaced && line != "\n":
+			continue // what is said about the one to try out
+		}
+		if section == "mcp" && line != "\n" && !strings.HasPrefix(line, "#") {
+			line = "#" + line
+		}
+		b.WriteString(line)
+	}
+	return []byte(b.String())
+}
 
 // Config is the content of a configuration file.
 type Config struct {
@@ -138,6 +167,9 @@ func Read(name string, text []byte, env Environment) (Config, error) {
 	c.Path = ""
 	return c, err
 }
+
+// Parse is [Load] for the text of a file that is not written yet.
+func Parse(path string, text []byte) (Config, error) { return read(path, text, Environment{}) }
 
 func read(path string, text []byte, env Environment) (Config, error) {
 	return readOver(&loading{reader: newReader()}, path, text, env)

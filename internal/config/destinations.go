@@ -32,6 +32,9 @@ var types = map[string]func() settings{
 	"simulated":  func() settings { return &simulatedSettings{Class: string(orders.Plain)} },
 }
 
+// Types lists the types of destinations, sorted.
+func Types() []string { return slices.Sorted(maps.Keys(types)) }
+
 // promises override a connector's profile of its destination, for an operator who knows
 // it better, and bound its use.
 type promises struct {
@@ -114,7 +117,7 @@ func (r *reader) destination(d *Destination, n yamlfile.Node) bool {
 	}
 	empty, ok := types[d.Type]
 	if !ok {
-		r.Say(d.Line, field, "has the type %q; want one of %s", yamlfile.Clip(d.Type), strings.Join(slices.Sorted(maps.Keys(types)), ", "))
+		r.Say(d.Line, field, "has the type %q; want one of %s", yamlfile.Clip(d.Type), strings.Join(Types(), ", "))
 		return false
 	}
 	d.settings = empty()
