@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -21,6 +22,8 @@ type Search struct {
 	CorrelationID  string
 	IdempotencyKey string
 	KeyDigest      string
+	// Waits: any of these groups of waiting writes, at most [MaxWaits]. Default: any write.
+	Waits []WaitKind
 	// Since and Until bound the creation time: at or after, before. Default: unbounded.
 	Since, Until time.Time
 	// Oldest returns the oldest first. Default false.
@@ -49,8 +52,15 @@ func (s Search) Checked() (Search, error) {
 		return s, fmt.Errorf("ledger: a search without a tenant")
 	case s.Limit < 0 || s.Limit > maxSearch:
 		return s, fmt.Errorf("ledger: a search with limit %d; want 1 to %d, or 0 for %d", s.Limit, maxSearch, defaultSearch)
+	case len(s.Waits) > MaxWaits:
+		return s, fmt.Errorf("ledger: a search for %d groups of waiting writes; want at most %d", len(s.Waits), MaxWaits)
 	case s.Limit == 0:
 		s.Limit = defaultSearch
+	}
+	if len(s.Waits) > 0 {
+		s.Waits = slices.Clone(s.Waits)
+		slices.SortFunc(s.Waits, func(a, b WaitKind) int { return cmp.Compare(a.Text(), b.Text()) })
+		s.Waits = slices.Compact(s.Waits)
 	}
 	if s.After != "" {
 		if _, err := ParseSearchCursor(s.After); err != nil {
@@ -67,8 +77,16 @@ func (s Search) Selects(r Record) bool {
 	return r.Tenant == s.Tenant &&
 		(anyPhase || slices.Contains(s.States, r.State) || r.State == Settled && slices.Contains(s.Settlements, r.Settlement)) &&
 		fits(s.Destination, r.Destination) && fits(s.Workflow, r.Workflow) && fits(s.CorrelationID, r.CorrelationID) &&
-		fits(s.IdempotencyKey, r.IdempotencyKey) && fits(s.KeyDigest, r.KeyDigest) &&
+		fits(s.IdempotencyKey, r.IdempotencyKey) && fits(s.KeyDigest, r.KeyDigest) && s.selectsWait(r) &&
 		!r.Created.Before(s.Since) && (s.Until.IsZero() || r.Created.Before(s.Until))
+}
+
+func (s Search) selectsWait(r Record) bool {
+	if len(s.Waits) == 0 {
+		return true
+	}
+	w, waits := WaitKindOf(r)
+	return waits && slices.Contains(s.Waits, w)
 }
 
 // ScanStates returns the states that a search reads, in a fixed order; none for all.

@@ -136,6 +136,11 @@ type Ledger interface {
 	// of rows, so that a page may hold fewer than requested, or none, while Found.Next says where
 	// to continue. It fails with [ErrCursor].
 	Find(ctx context.Context, s Search) (SearchResult, error)
+	// Waiting counts the writes of one tenant that wait for a reviewer, by what they wait for, and
+	// of each group those created before some times. It returns at most [MaxWaits] groups, ordered
+	// by their text, and whether there are more. A row that cannot be read counts as its columns
+	// say.
+	Waiting(ctx context.Context, tenant string, before [WaitAges]time.Time) (found []Waiting, more bool, err error)
 	// Operation returns the writes that began a business operation, by the query that Reserve
 	// makes: those of a tenant that have a tool and an idempotency key and can stop others
 	// ([Record.Blocking]), open ones first, then the newest, at most [OperationLimit].

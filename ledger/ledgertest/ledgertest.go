@@ -74,6 +74,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"hold":           holding,
 		"stats":          statistics,
 		"wake":           waking,
+		"waiting":        waitingCounts,
 		"outbox":         outbox,
 		"documents":      documents,
 		"document list":  documentLists,

@@ -141,6 +141,11 @@ func narrowed(all []ledger.Record) map[string][]func(*ledger.Search) {
 		"key": {
 			func(s *ledger.Search) { s.KeyDigest = middle.KeyDigest }, func(s *ledger.Search) { s.KeyDigest = "no such" },
 		},
+		"waits": {
+			func(s *ledger.Search) { s.Waits = waitsOf(all) },
+			func(s *ledger.Search) { s.Waits = append(waitsOf(all)[:1], waitsOf(all)[0]) },
+			func(s *ledger.Search) { s.Waits = []ledger.WaitKind{{State: ledger.Held, Destination: "sho"}} },
+		},
 		"since": {
 			func(s *ledger.Search) { s.Since = middle.Created },
 			func(s *ledger.Search) { s.Since = middle.Created.Add(1) },

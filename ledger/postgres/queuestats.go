@@ -1,7 +1,9 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/ledger"
@@ -70,6 +72,43 @@ func (l *Ledger) queues(ctx context.Context, into *ledger.QueueStats) error {
 		}
 		return l.usable(s)
 	})
+}
+
+// Waiting implements [ledger.Ledger].
+func (l *Ledger) Waiting(ctx context.Context, tenant string, before [ledger.WaitAges]time.Time) (found []ledger.Waiting, more bool, err error) {
+	if err := ledger.CheckWaiting(tenant); err != nil {
+		return nil, false, err
+	}
+	args := []any{tenant}
+	for _, t := range before {
+		args = append(args, nanos(t))
+	}
+	err = l.read(ctx, l.sql.Text("waiting"), append(args, int64(ledger.MaxWaits+1)), func(rows pgx.Rows) error {
+		found, more = nil, false
+		var s state
+		for rows.Next() {
+			var text string
+			var one ledger.Waiting
+			if err := rows.Scan(append(s.dest(), &text, &one.Count, &one.Older[0], &one.Older[1], &one.Older[2])...); err != nil {
+				return err
+			}
+			if one.Count == 0 {
+				continue
+			}
+			if more = len(found) == ledger.MaxWaits; more {
+				break
+			}
+			if one.WaitKind, err = ledger.ParseWaitKind(text); err != nil {
+				return err
+			}
+			found = append(found, one)
+		}
+		return cmp.Or(rows.Err(), l.usable(s))
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return found, more, nil
 }
 
 func (l *Ledger) listed(ctx context.Context, statement string) (found []ledger.Refused, err error) {

@@ -22,9 +22,9 @@ type row struct {
 
 // columns are the fields that a row repeats from its body for queries.
 type columns struct {
-	id, tenant, destination, tool, structuralKey, idempotencyKey, keyDigest, state, queue, queuedBehind string
-	created, due, settledAt, seq                                                                        int64
-	tombstone                                                                                           bool
+	id, tenant, destination, tool, structuralKey, idempotencyKey, keyDigest, state, queue, queuedBehind, waits string
+	created, due, settledAt, seq                                                                               int64
+	tombstone                                                                                                  bool
 }
 
 func columnsOf(r ledger.Record) columns {
@@ -33,7 +33,7 @@ func columnsOf(r ledger.Record) columns {
 		structuralKey: r.StructuralKey, idempotencyKey: r.IdempotencyKey, keyDigest: r.KeyDigest,
 		state: string(r.State), queuedBehind: string(r.QueuedBehind),
 		created: nanos(r.Created), due: nanos(r.Due), settledAt: nanos(r.SettledAt), seq: r.Seq,
-		tombstone: r.Tombstone,
+		tombstone: r.Tombstone, waits: r.Waits(),
 	}
 	if r.InQueue() {
 		c.queue = r.KeyDigest
@@ -64,7 +64,7 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 	var lease, raw ledger.Record
 	dest := append(before, &r.n, &c.id, &c.tenant, &c.destination, &c.tool, &c.structuralKey, &c.idempotencyKey, &c.keyDigest,
 		&c.created, &c.state, &c.due, &c.settledAt, &c.queue, &c.queuedBehind, &c.seq, &c.tombstone,
-		&lease.Owner, &leaseUntil, &lease.LeaseFor, &lease.Fence, &r.followed, &body, (*[]byte)(&raw.Intent))
+		&lease.Owner, &leaseUntil, &lease.LeaseFor, &lease.Fence, &r.followed, &c.waits, &body, (*[]byte)(&raw.Intent))
 	for _, of := range driver.Raws(&raw) {
 		dest = append(dest, (*[]byte)(of))
 	}
@@ -77,12 +77,13 @@ func scanRow(rows pgx.Rows, before ...any) (row, error) {
 		r.rec = unread
 		return r, fmt.Errorf("write %s: its body: %w", id, err)
 	}
+	r.rec.Intent = raw.Intent
 	if want := columnsOf(r.rec); c != want {
 		r.rec = unread
 		return r, fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, id, c, want)
 	}
 	r.rec.Owner, r.rec.LeaseFor, r.rec.Fence = lease.Owner, lease.LeaseFor, lease.Fence
-	r.rec.LeaseUntil, r.rec.Intent = at(leaseUntil), raw.Intent
+	r.rec.LeaseUntil = at(leaseUntil)
 	from := driver.Raws(&raw)
 	for i, to := range driver.Raws(&r.rec) {
 		*to = *from[i]

@@ -139,6 +139,13 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 			return "search " + w.name + direction, w.word
 		}
 	}
+	if len(s.Waits) > 0 {
+		texts := make([]string, 0, len(s.Waits))
+		for _, w := range s.Waits {
+			texts = append(texts, w.Text())
+		}
+		return "search waits" + direction, texts
+	}
 	wanted := s.ScanStates()
 	if len(wanted) == 0 {
 		wanted = driver.States
@@ -153,11 +160,12 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 // addSearches adds a statement for each term and direction of a search.
 func addSearches(s statements) {
 	term, operation, state, search := take(s, "search_by_term"), take(s, "search_by_operation"), take(s, "search_by_state"), take(s, "search")
+	waits := take(s, "search_by_waits")
 	for _, d := range []struct{ name, direction, backwards, beyond string }{
 		{" newest", "DESC", "ASC", "<"}, {" oldest", "ASC", "DESC", ">"},
 	} {
 		for name, scan := range map[string]string{
-			"state": state, "workflow": term, "correlation_id": term, "idempotency_key": operation, "key_digest": term,
+			"state": state, "waits": waits, "workflow": term, "correlation_id": term, "idempotency_key": operation, "key_digest": term,
 		} {
 			present := " AND s." + name + " <> ''"
 			if name == "workflow" {

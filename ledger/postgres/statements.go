@@ -39,7 +39,7 @@ const columnsOfRow = `coalesce(w.n, 0), coalesce(w.id, ''), coalesce(w.tenant, '
 	`coalesce(w.structural_key, ''), coalesce(w.idempotency_key, ''), coalesce(w.key_digest, ''), coalesce(w.created, 0), coalesce(w.state, ''), ` +
 	`coalesce(w.due, 0), coalesce(w.settled_at, 0), coalesce(w.queue, ''), coalesce(w.queued_behind, ''), coalesce(w.seq, 0), ` +
 	`coalesce(w.tombstone, FALSE), coalesce(w.owner, ''), coalesce(w.lease_until, 0), coalesce(w.lease_for, 0), coalesce(w.fence, 0), ` +
-	`coalesce(w.followed, FALSE), coalesce(w.body, ''), w.intent, w.before, w.evidence, w.mismatches, w.child_intent`
+	`coalesce(w.followed, FALSE), coalesce(w.waits, ''), coalesce(w.body, ''), w.intent, w.before, w.evidence, w.mismatches, w.child_intent`
 
 // columnsOfFound are those of a search, which leaves out what no row of its result shows.
 var columnsOfFound = strings.NewReplacer("w.before", "NULL::bytea", "w.evidence", "NULL::bytea", "w.child_intent", "NULL::bytea").Replace(columnsOfRow)
@@ -105,7 +105,7 @@ const identityTypes = "text text text text text text text bigint bytea text text
 
 // The types of the mutable columns, after the number of the first event and the time of the last one,
 // and the types of events.
-const changingTypes = "bigint bigint text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint"
+const changingTypes = "bigint bigint text bigint bigint text text bigint text bytea bytea bytea bytea text bigint bigint bigint bigint text"
 
 // The last six are those of the change as which an event is published, with the event's time.
 var eventTypes = strings.Fields("text bigint text bytea bytea text text bigint bigint bigint boolean")

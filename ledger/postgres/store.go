@@ -119,7 +119,7 @@ func (c change) columns() ([]any, error) {
 	for _, raw := range driver.Raws(&r) {
 		to = append(to, []byte(*raw))
 	}
-	return append(to, r.Owner, nanos(r.LeaseUntil), int64(r.LeaseFor), r.Fence, blocks(r)), nil
+	return append(to, r.Owner, nanos(r.LeaseUntil), int64(r.LeaseFor), r.Fence, blocks(r), of.waits), nil
 }
 
 // eventColumns returns those of each event, in the order of [eventTypes], and whether one is

@@ -70,6 +70,40 @@ func (l *Ledger) queues(conn *sqlite.Conn, now time.Time) (queues []ledger.Queue
 	return queues, err
 }
 
+// Waiting implements [ledger.Ledger].
+func (l *Ledger) Waiting(ctx context.Context, tenant string, before [ledger.WaitAges]time.Time) (found []ledger.Waiting, more bool, err error) {
+	if err := ledger.CheckWaiting(tenant); err != nil {
+		return nil, false, err
+	}
+	err = l.readNow(ctx, func(conn *sqlite.Conn, _ time.Time) error {
+		s, err := l.statement(conn, "waiting")
+		if err != nil {
+			return err
+		}
+		s.BindText(1, tenant)
+		for i, t := range before {
+			bindTime(s, 2+i, t)
+		}
+		s.BindInt64(5, ledger.MaxWaits+1)
+		return each(l.path, s, func() error {
+			if more = len(found) == ledger.MaxWaits; more {
+				return nil
+			}
+			kind, err := ledger.ParseWaitKind(s.ColumnText(0))
+			one := ledger.Waiting{WaitKind: kind, Count: s.ColumnInt(1)}
+			for i := range one.Older {
+				one.Older[i] = s.ColumnInt(2 + i)
+			}
+			found = append(found, one)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return found, more, nil
+}
+
 func byName(a, b ledger.Queue) int {
 	return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))
 }

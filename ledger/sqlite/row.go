@@ -22,7 +22,7 @@ type row struct {
 // columns are the fields that a row repeats from its body for queries.
 type columns struct {
 	id, tenant, tool, structuralKey, idempotencyKey, state string
-	destination, keyDigest, queuedBehind, stepOf           string
+	destination, keyDigest, queuedBehind, stepOf, waits    string
 	created, due, leaseUntil, fence, seq, settledAt        int64
 	dueSet, inQueue, tombstone, blocks                     bool
 }
@@ -33,7 +33,7 @@ func columnsOf(r ledger.Record) columns {
 		idempotencyKey: r.IdempotencyKey, state: string(r.State),
 		destination: r.Destination, keyDigest: r.KeyDigest, queuedBehind: string(r.QueuedBehind),
 		created: nanos(r.Created), fence: r.Fence, seq: r.Seq,
-		inQueue: r.InQueue(), tombstone: r.Tombstone, blocks: r.Blocking(), stepOf: r.StepOf(),
+		inQueue: r.InQueue(), tombstone: r.Tombstone, blocks: r.Blocking(), stepOf: r.StepOf(), waits: r.Waits(),
 	}
 	if c.dueSet = !r.Due.IsZero(); c.dueSet {
 		c.due = nanos(r.Due)
@@ -58,18 +58,18 @@ func scan(s *sqlite.Stmt, at int) (row, error) {
 		leaseUntil: s.ColumnInt64(at + 9), fence: s.ColumnInt64(at + 10), seq: s.ColumnInt64(at + 11),
 		destination: s.ColumnText(at + 18), keyDigest: s.ColumnText(at + 19), inQueue: !s.ColumnIsNull(at + 20),
 		queuedBehind: s.ColumnText(at + 21), settledAt: s.ColumnInt64(at + 22), tombstone: s.ColumnBool(at + 23),
-		blocks: s.ColumnBool(at + 24), stepOf: s.ColumnText(at + 25),
+		blocks: s.ColumnBool(at + 24), stepOf: s.ColumnText(at + 25), waits: s.ColumnText(at + 26),
 	}
 	r := row{n: s.ColumnInt64(at), place: s.ColumnInt64(at + 20)}
 	unread := row{n: r.n, place: r.place, rec: ledger.Record{ID: ledger.ID(c.id), Tenant: c.tenant, Created: moment(s, at+6)}}
 	if err := driver.Decode(text(s, at+13), &r.rec); err != nil {
 		return unread, damaged(fmt.Errorf("write %s: its body: %w", c.id, err))
 	}
-	if want := columnsOf(r.rec); c != want {
-		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))
-	}
 	if r.rec.Intent = text(s, at+12); r.rec.Tombstone {
 		r.rec.Intent = nil // the column is never NULL
+	}
+	if want := columnsOf(r.rec); c != want {
+		return unread, damaged(fmt.Errorf("%w: write %s: the columns of its row (%+v) contradict its body (%+v)", ledger.ErrCorrupt, c.id, c, want))
 	}
 	for i, raw := range driver.Raws(&r.rec) {
 		*raw = text(s, at+14+i)

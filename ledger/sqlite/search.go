@@ -49,6 +49,12 @@ func searches(s ledger.Search) (all []search) {
 	case s.Workflow != "":
 		return []search{{"search_workflow", s.Workflow}}
 	}
+	if len(s.Waits) > 0 {
+		for _, w := range s.Waits {
+			all = append(all, search{"search_waits", w.Text()})
+		}
+		return all
+	}
 	wanted := s.ScanStates()
 	if len(wanted) == 0 {
 		wanted = driver.States
@@ -59,8 +65,18 @@ func searches(s ledger.Search) (all []search) {
 	return all
 }
 
+// mostScanned is the most writes that one search reads. Of groups of waiting writes, nearly all
+// that are read match.
+func mostScanned(s ledger.Search) int {
+	if len(s.Waits) > 0 && s.KeyDigest+s.IdempotencyKey+s.CorrelationID+s.Workflow == "" {
+		return s.Limit + ledger.MaxUnread
+	}
+	return ledger.MaxScanned
+}
+
 // candidates returns the numbers of the next writes to read, one more than are read.
 func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64, err error) {
+	most := mostScanned(s)
 	after := int64(math.MaxInt64)
 	if s.Oldest {
 		after = 0
@@ -86,14 +102,14 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 			q.BindText(1, s.Tenant)
 			q.BindText(2, w.word)
 			q.BindInt64(3, after)
-			q.BindInt64(4, ledger.MaxScanned+1)
+			q.BindInt64(4, int64(most)+1)
 			if s.KeyDigest != "" {
 				q.BindInt64(5, lot)
 			}
 			if err := each(l.path, q, func() error { numbers = append(numbers, q.ColumnInt64(0)); return nil }); err != nil {
 				return nil, err
 			}
-			if s.KeyDigest != "" && len(numbers) > ledger.MaxScanned {
+			if s.KeyDigest != "" && len(numbers) > most {
 				break
 			}
 		}
@@ -102,7 +118,7 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 	if !s.Oldest {
 		slices.Reverse(numbers)
 	}
-	return numbers[:min(len(numbers), ledger.MaxScanned+1)], nil
+	return numbers[:min(len(numbers), most+1)], nil
 }
 
 // lot is how many writes are stored together in the index of key digests, as its migration says.
@@ -139,7 +155,7 @@ func (l *Ledger) pick(conn *sqlite.Conn, s ledger.Search, numbers []int64, now t
 		return found, err
 	}
 	for i, n := range numbers {
-		if len(found.Records) == s.Limit || len(found.Unread) == ledger.MaxUnread || i == ledger.MaxScanned {
+		if len(found.Records) == s.Limit || len(found.Unread) == ledger.MaxUnread || i == mostScanned(s) {
 			found.Next = ledger.SearchCursor(numbers[i-1])
 			return found, nil
 		}

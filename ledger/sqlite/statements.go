@@ -17,7 +17,7 @@ var statements = newStatements()
 // columnsOfRow are those of a write in the order in which scan reads them.
 const columnsOfRow = "w.n, w.id, w.tenant, w.tool, w.structural_key, w.idempotency_key, w.created, w.state, w.due, " +
 	"w.lease_until, w.fence, w.seq, w.intent, w.body, w.before, w.evidence, w.mismatches, w.child_intent, " +
-	"w.destination, w.key_digest, w.place, w.queued_behind, w.settled_at, w.tombstone, w.blocks, w.step_of"
+	"w.destination, w.key_digest, w.place, w.queued_behind, w.settled_at, w.tombstone, w.blocks, w.step_of, w.waits"
 
 // columnsOfFound are those of a search, which leaves out what no row of its result shows.
 var columnsOfFound = strings.NewReplacer("w.before", "NULL", "w.evidence", "NULL", "w.child_intent", "NULL").Replace(columnsOfRow)

@@ -292,6 +292,7 @@ func bindChanging(s *sqlite.Stmt, from int, r *row, body []byte) {
 	}
 	s.BindBool(from+14, c.tombstone)
 	s.BindBool(from+15, c.blocks)
+	bindSome(s, from+16, c.waits)
 }
 
 // insertEvents stores events of a write, and publishes them.

@@ -48,7 +48,10 @@ CREATE TABLE @ledger_writes (
 	-- NULL.
 	holds           BOOLEAN NOT NULL,
 	followed        BOOLEAN NOT NULL DEFAULT FALSE,
-	damaged         TEXT
+	damaged         TEXT,
+	-- What the write has in common with others that wait for a reviewer (see ledger.WaitKind).
+	-- NULL: it waits for none.
+	waits           TEXT    COLLATE "C"
 );
 
 -- Due work by party (destination, tenant, state). A claim jumps from one party to the
@@ -79,6 +82,9 @@ CREATE INDEX ledger_writes_not_blocking ON @ledger_writes (tenant, idempotency_k
 -- Listings of one tenant, newest first. Each state is read by itself and the results are
 -- merged, so no listing sorts more than a page.
 CREATE INDEX ledger_writes_listing ON @ledger_writes (tenant, state, n);
+
+-- Writes that wait for a reviewer, for their counts and for lists of some groups of them.
+CREATE INDEX ledger_writes_waits ON @ledger_writes (tenant, waits, n, created) WHERE waits IS NOT NULL;
 
 -- Settled writes without a pending recheck, oldest first: those that may become
 -- tombstones, by tenant and destination, each of which has its own retention, and the

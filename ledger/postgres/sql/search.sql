@@ -43,6 +43,26 @@ SELECT x.id, x.n FROM unnest($11::text[]) AS s (state) CROSS JOIN LATERAL (
 		ORDER BY w.n {direction} LIMIT $3::bigint) AS x
 	ORDER BY x.n {direction} LIMIT $3::bigint
 
+-- name: search_by_waits
+SELECT x.id, x.n FROM unnest($11::text[]) AS s (waits) CROSS JOIN LATERAL (
+		SELECT w.id, w.n FROM @ledger_writes AS w
+		WHERE w.tenant = $1::text AND w.waits = s.waits AND w.waits IS NOT NULL AND w.n {beyond} $2::bigint
+		ORDER BY w.n {direction} LIMIT $3::bigint) AS x
+	ORDER BY x.n {direction} LIMIT $3::bigint
+
+-- name: waiting
+-- The writes of one tenant that wait for a reviewer, counted, and of each group those
+-- created before three times.
+WITH {guard},
+q AS (SELECT w.waits, count(*) AS count, count(*) FILTER (WHERE w.created < $2::bigint) AS first,
+		count(*) FILTER (WHERE w.created < $3::bigint) AS second, count(*) FILTER (WHERE w.created < $4::bigint) AS third
+	FROM @ledger_writes AS w
+	WHERE w.tenant = $1::text AND w.waits IS NOT NULL
+	GROUP BY w.waits ORDER BY w.waits LIMIT $5::bigint)
+SELECT {state}, coalesce(q.waits, ''), coalesce(q.count, 0), coalesce(q.first, 0), coalesce(q.second, 0), coalesce(q.third, 0)
+FROM g LEFT JOIN q ON TRUE
+ORDER BY q.waits
+
 -- name: erase_search
 UPDATE @ledger_search AS s SET workflow = '', correlation_id = ''
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS w (tenant, workflow, n)

@@ -12,13 +12,13 @@ WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
 	AS i (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of, workflow, correlation_id, newest, erased_key,
 		first, at, state, due, settled_at, queue, queued_behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks, waits)),
 w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of,
 		state, due, settled_at, queue, queued_behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds, blocks)
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, holds, blocks, waits)
 	SELECT i.id, i.tenant, i.destination, i.tool, i.structural_key, i.idempotency_key, NULLIF(i.key_digest, ''), i.created, i.intent, i.step_of,
 		i.state, NULLIF(i.due, 0), NULLIF(i.settled_at, 0), NULLIF(i.queue, ''), NULLIF(i.queued_behind, ''), i.seq, i.body,
-		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0)
+		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0), NULLIF(i.waits, '')
 	FROM i CROSS JOIN g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint
 		AND (i.newest < 0 OR NOT EXISTS (SELECT 1 FROM @ledger_search AS r
@@ -51,12 +51,12 @@ SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){a
 WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
 	AS i (id, was_fence, was_seq, alone, first, at, state, due, settled_at, queue, queued_behind, seq, body,
-		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks)),
+		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks, waits)),
 w AS (UPDATE @ledger_writes AS w SET
 		state = i.state, due = NULLIF(i.due, 0), settled_at = NULLIF(i.settled_at, 0), queue = NULLIF(i.queue, ''),
 		queued_behind = NULLIF(i.queued_behind, ''), seq = i.seq, body = i.body, before = i.before, evidence = i.evidence,
 		mismatches = i.mismatches, child_intent = i.child_intent, owner = i.owner, lease_until = i.lease_until,
-		lease_for = i.lease_for, fence = i.fence, holds = w.holds AND i.blocks <> 0, blocks = NULLIF(i.blocks, 0),
+		lease_for = i.lease_for, fence = i.fence, holds = w.holds AND i.blocks <> 0, blocks = NULLIF(i.blocks, 0), waits = NULLIF(i.waits, ''),
 		followed = w.followed AND i.queue <> '', damaged = NULL
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)

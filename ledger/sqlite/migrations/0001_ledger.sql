@@ -59,7 +59,11 @@ CREATE TABLE ledger_writes (
 	before          TEXT,
 	evidence        TEXT,
 	mismatches      TEXT,
-	child_intent    TEXT
+	child_intent    TEXT,
+
+	-- What the write has in common with others that wait for a reviewer (see ledger.WaitKind), or
+	-- NULL for a write that waits for none.
+	waits           TEXT
 ) STRICT;
 
 -- Due work by party (destination, tenant, state). A claim jumps from one party to the
@@ -92,6 +96,9 @@ CREATE INDEX ledger_writes_not_blocking ON ledger_writes (tenant, idempotency_ke
 -- Listings of one tenant, newest first. Each state is read by itself and the results are
 -- merged, so no listing sorts more than a page.
 CREATE INDEX ledger_writes_listing ON ledger_writes (tenant, state, n);
+
+-- Writes that wait for a reviewer, for their counts and for lists of some groups of them.
+CREATE INDEX ledger_writes_waits ON ledger_writes (tenant, waits, n, created) WHERE waits IS NOT NULL;
 
 -- Key digests are random, and an index of them alone would have each write change a page
 -- that no other write has changed for long. In lots of 256 writes they share the pages of

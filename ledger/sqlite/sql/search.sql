@@ -57,6 +57,25 @@ WHERE s.tenant = ?1 AND s.state = ?2 AND s.n < ?3
 ORDER BY s.n DESC
 LIMIT ?4
 
+-- name: search_waits
+-- The numbers of the writes of one tenant in one group of waiting writes, newest first,
+-- created before number ?3.
+SELECT s.n
+FROM ledger_writes AS s
+WHERE s.tenant = ?1 AND s.waits = ?2 AND s.waits IS NOT NULL AND s.n < ?3
+ORDER BY s.n DESC
+LIMIT ?4
+
+-- name: waiting
+-- The writes of one tenant that wait for a reviewer, counted, and of each group those
+-- created before three times.
+SELECT w.waits, count(*), sum(w.created < ?2), sum(w.created < ?3), sum(w.created < ?4)
+FROM ledger_writes AS w
+WHERE w.tenant = ?1 AND w.waits IS NOT NULL
+GROUP BY w.waits
+ORDER BY w.waits
+LIMIT ?5
+
 -- name: found
 SELECT {found}
 FROM ledger_writes AS w

@@ -65,15 +65,15 @@ ORDER BY iif(w.state = 'settled', w.settled_at, 9223372036854775807) DESC, w.cre
 -- name: insert
 INSERT INTO ledger_writes (id, tenant, tool, structural_key, idempotency_key, created, intent, key_digest, step_of,
 	state, due, lease_until, fence, seq, body, before, evidence, mismatches, child_intent,
-	destination, place, queued_behind, settled_at, tombstone, blocks)
+	destination, place, queued_behind, settled_at, tombstone, blocks, waits)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, CAST(?7 AS TEXT), ?8, ?9, ?10, ?11, ?12, ?13, ?14, CAST(?15 AS TEXT), CAST(?16 AS TEXT), CAST(?17 AS TEXT), CAST(?18 AS TEXT), CAST(?19 AS TEXT),
-	?20, ?21, ?22, ?23, ?24, ?25)
+	?20, ?21, ?22, ?23, ?24, ?25, ?26)
 
 -- name: update
 UPDATE ledger_writes
 SET state = ?2, due = ?3, lease_until = ?4, fence = ?5, seq = ?6, body = CAST(?7 AS TEXT),
 	before = CAST(?8 AS TEXT), evidence = CAST(?9 AS TEXT), mismatches = CAST(?10 AS TEXT), child_intent = CAST(?11 AS TEXT),
-	destination = ?12, place = ?13, queued_behind = ?14, settled_at = ?15, tombstone = ?16, blocks = ?17, damaged = NULL
+	destination = ?12, place = ?13, queued_behind = ?14, settled_at = ?15, tombstone = ?16, blocks = ?17, waits = ?18, damaged = NULL
 WHERE n = ?1
 
 -- name: insert_event
