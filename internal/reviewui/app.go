@@ -25,7 +25,8 @@ type backend interface {
 	Decide(ctx context.Context, who access.Identity, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error)
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error
 
-	Inbox(ctx context.Context, who access.Identity) (service.Inbox, error)
+	Inbox(ctx context.Context, who access.Identity, q service.InboxQuery) (service.Inbox, error)
+	PendingSteps(ctx context.Context, who access.Identity) ([]gate.PendingApproval, error)
 	StepTrace(ctx context.Context, who access.Identity, workflowID, stepID string) (gate.StepTrace, error)
 	WorkflowSteps(ctx context.Context, who access.Identity, workflowID string, limit, offset int) (gate.StepList, error)
 	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error)

@@ -2,6 +2,7 @@ package reviewui
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -22,17 +23,25 @@ import (
 // maxName is how many characters of a name are shown.
 const maxName = 80
 
+// inboxRows is how many writes a page of the inbox has.
+const inboxRows = 50
+
 // inboxPage lists what waits for a reviewer.
 type inboxPage struct {
 	Counts []tally
-	// Filters narrow the writes to those of one tool, destination or state.
+	// Filters narrow the writes.
 	Filters []filter
+	Order   string // in which the writes are
 	Writes  []waiting
 	Steps   []waiting
 	Sagas   []waiting
-	More    bool
+	More    bool // more steps or sagas than are shown
 	Unread  facts
 	Empty   bool
+	// Least reports that the counts are lower bounds.
+	Least bool
+	// First and Next lead to other pages of writes, "" for none.
+	First, Next string
 }
 
 // tally is a count with a name.
@@ -46,76 +55,164 @@ type tally struct {
 type filter struct {
 	Title  string
 	Values []tally
-	Chosen string
+	Rest   int    // values that have no link
 	All    string // the link that leaves it out, where a value is chosen
 }
 
-// filters are the properties of a write that narrow the inbox, by their query parameter.
-var filters = []struct {
-	name, title string
-	of          func(service.Waiting) string
-}{
-	{"tool", "Tool", func(w service.Waiting) string { return w.Record.Tool }},
-	{"destination", "Destination", func(w service.Waiting) string { return w.Record.Destination }},
-	{"state", "Waits for", func(w service.Waiting) string {
-		if w.Record.State == ledger.Review {
-			return "a decision"
+// maxValues is how many values of a filter have a link: those of the most writes.
+const maxValues = 20
+
+// ages are the values of the age filter.
+var ages = [...]struct{ value, word string }{{"1h", "over an hour"}, {"1d", "over a day"}, {"1w", "over a week"}}
+
+// inboxQuery reads what a query selects.
+func inboxQuery(q url.Values) service.InboxQuery {
+	out := service.InboxQuery{Tool: q.Get("tool"), Destination: q.Get("destination"), Reason: q.Get("reason"),
+		Mine: q.Get("assigned") == "me", After: q.Get("after"), Limit: inboxRows}
+	for i, age := range ages {
+		if q.Get("age") == age.value {
+			out.Age = service.InboxAges[i]
 		}
-		return "approval"
-	}},
+	}
+	return out
 }
 
-// narrowed are the writes that the query chooses, and the filters with their counts: of each
-// value as many as there would be with it.
-func narrowed(all []service.Waiting, q url.Values) (shown []service.Waiting, out []filter) {
-	fits := func(w service.Waiting, without string) bool {
-		for _, f := range filters {
-			if chosen := q.Get(f.name); f.name != without && chosen != "" && f.of(w) != chosen {
-				return false
-			}
-		}
-		return true
-	}
-	with := func(name, value string) string {
-		to := url.Values{}
-		for _, f := range filters {
-			if v := q.Get(f.name); v != "" {
-				to.Set(f.name, v)
-			}
-		}
-		if to.Del(name); value != "" {
+// inboxPath is the page of what a query selects.
+func inboxPath(q service.InboxQuery) string {
+	to := url.Values{}
+	for name, value := range map[string]string{"tool": q.Tool, "destination": q.Destination, "reason": q.Reason, "after": q.After} {
+		if value != "" {
 			to.Set(name, value)
 		}
-		if len(to) == 0 {
-			return "/inbox"
-		}
-		return "/inbox?" + to.Encode()
 	}
-	for _, f := range filters {
+	if i := slices.Index(service.InboxAges[:], q.Age); i >= 0 {
+		to.Set("age", ages[i].value)
+	}
+	if q.Mine {
+		to.Set("assigned", "me")
+	}
+	if len(to) == 0 {
+		return "/inbox"
+	}
+	return "/inbox?" + to.Encode()
+}
+
+// counted is how many writes of a group a query selects.
+func counted(q service.InboxQuery, c ledger.Waiting) int {
+	switch i := slices.Index(service.InboxAges[:], q.Age); {
+	case !q.Selects(c.WaitKind):
+		return 0
+	case i >= 0:
+		return c.Older[i]
+	}
+	return c.Count
+}
+
+// filtersOf are the filters with their counts: of each value as many as there would be with it.
+func filtersOf(in service.Inbox, q service.InboxQuery) (all []filter) {
+	q.After = ""
+	for _, f := range []struct {
+		title, chosen string
+		of            func(ledger.WaitKind) string
+		with          func(service.InboxQuery, string) service.InboxQuery
+	}{
+		{"Tool", q.Tool, func(k ledger.WaitKind) string { return k.Tool },
+			func(q service.InboxQuery, v string) service.InboxQuery { q.Tool = v; return q }},
+		{"Destination", q.Destination, func(k ledger.WaitKind) string { return k.Destination },
+			func(q service.InboxQuery, v string) service.InboxQuery { q.Destination = v; return q }},
+		{"Waits because", q.Reason, service.WaitReason,
+			func(q service.InboxQuery, v string) service.InboxQuery { q.Reason = v; return q }},
+	} {
 		counts := map[string]int{}
-		for _, w := range all {
-			if v := f.of(w); v != "" && fits(w, f.name) {
-				counts[v]++
+		for _, c := range in.Among {
+			if n := counted(f.with(q, ""), c); n > 0 {
+				counts[f.of(c.WaitKind)] += n
 			}
 		}
-		one := filter{Title: f.title, Chosen: report.Clip(q.Get(f.name), maxName)}
-		if one.Chosen != "" {
-			one.All = with(f.name, "")
+		one := filter{Title: f.title}
+		if f.chosen != "" {
+			one.All = inboxPath(f.with(q, ""))
 		}
-		for _, v := range slices.Sorted(maps.Keys(counts)) {
-			one.Values = append(one.Values, tally{Word: report.Clip(v, maxName), N: counts[v], Link: with(f.name, v)})
+		values := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+		if one.Rest = max(0, len(values)-maxValues); one.Rest > 0 {
+			values = values[:maxValues]
 		}
-		if len(one.Values) > 1 || one.Chosen != "" {
-			out = append(out, one)
+		for _, v := range slices.Sorted(slices.Values(values)) {
+			if v == "" {
+				continue
+			}
+			word := v
+			if f.title == "Waits because" {
+				word = reasonWord(v)
+			}
+			one.Values = append(one.Values, tally{Class: current(v == f.chosen), Word: report.Clip(word, maxName), N: counts[v], Link: inboxPath(f.with(q, v))})
+		}
+		if len(one.Values) > 1 || f.chosen != "" {
+			all = append(all, one)
 		}
 	}
-	for _, w := range all {
-		if fits(w, "") {
-			shown = append(shown, w)
-		}
-	}
-	return shown, out
+	return append(all, otherFilters(in, q)...)
 }
+
+// current is the class of the chosen value of a filter.
+func current(chosen bool) string {
+	if chosen {
+		return "current"
+	}
+	return ""
+}
+
+// otherFilters are those by age and by reviewer.
+func otherFilters(in service.Inbox, q service.InboxQuery) (all []filter) {
+	age, mine := filter{Title: "Age"}, filter{Title: "Assigned to"}
+	for i, a := range ages {
+		with := q
+		with.Age = service.InboxAges[i]
+		n := 0
+		for _, c := range in.Among {
+			n += counted(with, c)
+		}
+		if n > 0 || q.Age == with.Age {
+			age.Values = append(age.Values, tally{Class: current(q.Age == with.Age), Word: a.word, N: n, Link: inboxPath(with)})
+		}
+	}
+	if q.Age > 0 {
+		with := q
+		with.Age = 0
+		age.All = inboxPath(with)
+	}
+	if len(age.Values) > 0 {
+		all = append(all, age)
+	}
+	if in.Mine > 0 || q.Mine {
+		with := q
+		with.Mine = true
+		mine.Values = []tally{{Class: current(q.Mine), Word: "me", N: in.Mine, Link: inboxPath(with)}}
+		if q.Mine {
+			with.Mine = false
+			mine.All = inboxPath(with)
+		}
+		all = append(all, mine)
+	}
+	return all
+}
+
+// reasonWords say why a write waits, in the words of the filter.
+var reasonWords = map[string]string{
+	service.WaitsApproval: "needs approval",
+	service.WaitsOverdue:  "approval is overdue",
+	service.WaitsDecision: "needs a decision",
+	"absent":              "the record was not found",
+	"mismatched":          "the record differs",
+	"duplicated":          "more records than asked for",
+	"collateral":          "another field changed",
+	"vacuous":             "it was so before",
+	"stale":               "the change is not visible",
+	"unavailable":         "the destination could not be read",
+	"indeterminate":       "the result is unknown",
+}
+
+func reasonWord(reason string) string { return cmp.Or(reasonWords[reason], reason) }
 
 // waiting is one entry of the inbox.
 type waiting struct {
@@ -135,22 +232,29 @@ type waiting struct {
 
 // inbox shows what waits for a reviewer.
 func (d *app) inbox(v *visit) error {
-	in, err := d.service.Inbox(v.r.Context(), v.who)
+	q := inboxQuery(v.r.URL.Query())
+	in, err := d.service.Inbox(v.r.Context(), v.who, q)
+	if errors.Is(err, ledger.ErrCursor) { // of an earlier key, or copied from another tenant
+		q.After = ""
+		return v.to(inboxPath(q))
+	}
 	if err != nil {
 		return err
 	}
-	b := inboxPage{More: in.More, Unread: unreadable(in.Unread)}
+	return d.showInbox(v, http.StatusOK, in, q)
+}
+
+func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQuery) error {
+	b := inboxPage{More: len(in.Steps) == maxPending || len(in.Sagas) == maxPending, Unread: unreadable(in.Unread), Filters: filtersOf(in, q)}
 	now, review, held := time.Now(), 0, 0
-	for _, w := range in.Writes {
-		if w.Record.State == ledger.Review {
-			review++
+	for _, c := range in.Counts {
+		if c.State == ledger.Review {
+			review += c.Count
 		} else {
-			held++
+			held += c.Count
 		}
 	}
-	var shown []service.Waiting
-	shown, b.Filters = narrowed(in.Writes, v.r.URL.Query())
-	for _, w := range shown {
+	for _, w := range in.Writes {
 		b.Writes = append(b.Writes, waitingWrite(w))
 	}
 	for _, s := range in.Steps {
@@ -159,21 +263,35 @@ func (d *app) inbox(v *visit) error {
 	for _, s := range in.Sagas {
 		b.Sagas = append(b.Sagas, waitingSaga(s))
 	}
+	b.Order = "overdue first, then what cannot be undone and what is risky, of equal ones the oldest"
+	if in.Uncounted {
+		b.Order = "the oldest first"
+	}
+	page := q
+	if page.After = ""; q.After != "" {
+		b.First = inboxPath(page)
+	}
+	if page.After = in.Next; in.Next != "" {
+		b.Next = inboxPath(page)
+	}
 	b.Counts = []tally{{"bad", "in review", review, "#writes"}, {"warn", "held", held, "#writes"},
 		{"warn", "to approve at the gate", len(in.Steps), "#steps"}, {"bad", "sagas", len(in.Sagas), "#sagas"}}
-	total := len(in.Writes) + len(in.Steps) + len(in.Sagas)
+	total, more := review+held+len(in.Steps)+len(in.Sagas), ""
+	if b.Least = in.Uncounted; b.Least || b.More {
+		more = "+"
+	}
 	b.Empty = total == 0 && len(in.Unread) == 0
 	title := "Inbox"
 	if total > 0 {
-		title = fmt.Sprintf("(%d) Inbox", total)
-		if in.More { // the counts are of the entries shown
-			title = fmt.Sprintf("(%d+) Inbox", total)
-		}
+		title = fmt.Sprintf("(%d%s) Inbox", total, more)
 	}
 	p := d.page(v, title, "inbox", b)
 	p.Live, p.Message = true, fixedMessage(v)
-	return d.show(v, http.StatusOK, "inbox", p)
+	return d.show(v, status, "inbox", p)
 }
+
+// maxPending is how many steps and sagas a page has.
+const maxPending = 100
 
 // fixed are the messages that are shown once, to the user who acted.
 var fixed = map[string]message{
@@ -241,7 +359,10 @@ const maxSets = 4
 
 func waitingWrite(w service.Waiting) waiting {
 	r, one := w.Record, rowOf(w.Record, w.Outcome)
-	one.Why, one.Sets = report.Sentence(r.Reason), sets(r)
+	if w.Summary != "" {
+		one.Title = report.Clip(w.Summary, 2*maxName)
+	}
+	one.Why, one.Sets = report.Sentence(r.Reason), cmp.Or(namedValues(w.Business), sets(r))
 	one.From = report.Clip("tool "+r.Tool+", workflow "+r.Workflow, 2*maxName)
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
@@ -265,8 +386,22 @@ func waitingWrite(w service.Waiting) waiting {
 	if r.RequestedBy != "" {
 		who = append(who, "asked for by "+report.Clip(r.RequestedBy, maxName))
 	}
+	if w.Assigned != "" {
+		who = append(who, "assigned to "+report.Clip(w.Assigned, maxName))
+	}
 	one.Who = strings.Join(who, "; ")
 	return one
+}
+
+// namedValues are the values that the kind declares as what an approver reads first.
+func namedValues(b service.Business) string {
+	var all []string
+	for _, named := range []struct{ name, value string }{{"amount", b.Amount}, {"subject", b.Subject}, {"customer", b.Customer}} {
+		if named.value != "" {
+			all = append(all, named.name+" "+report.Clip(named.value, maxName))
+		}
+	}
+	return strings.Join(all, " · ")
 }
 
 // stepRow is a step in a list.

@@ -62,7 +62,12 @@ func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engin
 	return engine.Outcome{}, f.err
 }
 func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error { return f.err }
-func (f *fake) Inbox(context.Context, access.Identity) (service.Inbox, error)   { return f.inbox, f.err }
+func (f *fake) Inbox(context.Context, access.Identity, service.InboxQuery) (service.Inbox, error) {
+	return f.inbox, f.err
+}
+func (f *fake) PendingSteps(context.Context, access.Identity) ([]gate.PendingApproval, error) {
+	return f.inbox.Steps, f.err
+}
 func (f *fake) StepTrace(context.Context, access.Identity, string, string) (gate.StepTrace, error) {
 	return f.trace, f.err
 }

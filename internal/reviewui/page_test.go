@@ -284,7 +284,7 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	for _, n := range a.all(class("tally")) {
 		counts = append(counts, text(n))
 	}
-	if diff := cmp.Diff([]string{`create order at "orders" where order_id = "A-1"`, `create order at "orders" where order_id = "A-2"`}, titles); diff != "" {
+	if diff := cmp.Diff([]string{"Create order A-1", "Create order A-2"}, titles); diff != "" {
 		t.Errorf("what waits (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 in review", "1 held", "0 to approve at the gate", "0 sagas"}, counts); diff != "" {
@@ -306,7 +306,7 @@ func TestInboxRowsAndFilters(t *testing.T) {
 		s.review(t, "B-1") // of the tool charge
 		a := reviewer.get(t, s, "/inbox")
 		page := a.text()
-		for _, want := range []string{`amount_cents 1999 · currency "EUR"`, "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits for: a decision (1), approval (3)"} {
+		for _, want := range []string{`amount_cents 1999 · currency "EUR"`, "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits because: needs approval (3), the record differs (1)"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page lacks %q:\n%s", want, page)
 			}
@@ -322,21 +322,21 @@ func TestInboxRowsAndFilters(t *testing.T) {
 				t.Errorf("%s leads to %d writes", chosen, rows)
 			}
 		}
-		both := reviewer.get(t, s, "/inbox?tool=charge&state=approval").text()
+		both := reviewer.get(t, s, "/inbox?tool=charge&reason=approval").text()
 		if !strings.Contains(both, "No write waits that these filters choose.") || !strings.Contains(both, "all") {
 			t.Errorf("with filters that leave nothing:\n%s", both)
 		}
 	})
 }
 
-// Where more waits than is shown, the counts are of the shown entries, and the page says
-// so.
-func TestInboxCountsWhatIsShown(t *testing.T) {
+// The counts are of all that waits, however few are shown, and say where they are lower bounds.
+func TestInboxCountsWhatWaits(t *testing.T) {
 	for more, want := range map[bool][]string{
-		false: {"0 in review", "1 held", "0 to approve at the gate", "0 sagas", "(1) Inbox – readback"},
-		true:  {"0 in review", "1+ held", "0 to approve at the gate", "0 sagas", "(1+) Inbox – readback"},
+		false: {"7 in review", "100000 held", "0 to approve at the gate", "0 sagas", "(100007) Inbox – readback"},
+		true:  {"7+ in review", "100000+ held", "0 to approve at the gate", "0 sagas", "(100007+) Inbox – readback"},
 	} {
-		f := &fake{inbox: service.Inbox{Writes: []service.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, More: more}}
+		f := &fake{inbox: service.Inbox{Writes: []service.Waiting{{Record: ledger.Record{ID: "wr_1", State: ledger.Held}}}, Next: "more", Uncounted: more, Counts: []ledger.Waiting{
+			{WaitKind: ledger.WaitKind{State: ledger.Held}, Count: 100_000}, {WaitKind: ledger.WaitKind{State: ledger.Review}, Count: 7}}}}
 		a := reviewer.get(t, f.newApp(nil), "/inbox")
 		var got []string
 		for _, n := range a.all(class("tally")) {

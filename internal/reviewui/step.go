@@ -61,11 +61,11 @@ func (d *app) step(v *visit) error {
 
 // pending is the step of the path, if it waits.
 func (d *app) pending(v *visit) (gate.PendingApproval, error) {
-	in, err := d.service.Inbox(v.r.Context(), v.who)
+	steps, err := d.service.PendingSteps(v.r.Context(), v.who)
 	if err != nil {
 		return gate.PendingApproval{}, err
 	}
-	for _, s := range in.Steps {
+	for _, s := range steps {
 		if s.WorkflowID == v.r.PathValue("workflow") && s.StepID == v.r.PathValue("step") {
 			return s, nil
 		}

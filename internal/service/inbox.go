@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/engine"
@@ -16,15 +18,43 @@ import (
 	"github.com/readback-go/readback/saga"
 )
 
-// maxInbox bounds the entries on one page: no reviewer decides about more in a day. Of
-// each kind the oldest are shown.
-const maxInbox = 500
+// MaxInbox bounds the writes of one page of the inbox.
+const MaxInbox = 500
+
+// InboxQuery narrows the writes of an inbox. The zero value selects all.
+type InboxQuery struct {
+	// Tool, Destination and Reason select the writes with these; see [WaitReason]. Default: any.
+	Tool, Destination, Reason string
+	// Age selects writes that are at least as old, one of [InboxAges]. Default 0: of any age.
+	Age time.Duration
+	// Mine selects the writes that are assigned to the caller. They are on one page.
+	Mine bool
+	// After continues after a page: its Inbox.Next. Default: from the start.
+	After string
+	// Limit is the most writes to return, at most [MaxInbox]. Default [MaxInbox].
+	Limit int
+}
+
+// InboxAges are the ages by which an inbox is narrowed.
+var InboxAges = [ledger.WaitAges]time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour}
 
 // Inbox is what waits for a reviewer in one tenant.
 type Inbox struct {
-	// Writes are in review or held: those overdue first, then the riskiest, of equal ones
-	// the oldest.
+	// Writes are in review or held: those overdue first, then those that cannot be undone, then
+	// the riskiest, of equal ones the oldest.
 	Writes []Waiting
+	// Next is the InboxQuery.After of the next page; "" at the end.
+	Next string
+	// Counts counts all writes that wait, whatever the query is, by what they wait for.
+	Counts []ledger.Waiting
+	// Among are the counts of those that a query narrows: of all, or of those assigned to the
+	// caller.
+	Among []ledger.Waiting
+	// Uncounted reports that there are more groups than Counts has. The order is then that of
+	// age alone.
+	Uncounted bool
+	// Mine is how many writes are assigned to the caller.
+	Mine int
 	// Steps wait for approval at the gate, oldest first; Sagas wait in review.
 	Steps []gate.PendingApproval
 	Sagas []saga.Saga
@@ -43,31 +73,58 @@ type Waiting struct {
 	Risk  intent.Risk
 	// Final reports that its effect, or possible effect, cannot be undone.
 	Final bool
+	// Reason is why it waits; see [WaitReason].
+	Reason string
+	// Assigned is the reviewer who has taken it, "" for none.
+	Assigned string
+}
+
+// Reasons why a write waits, besides the verdict of its last read.
+const (
+	WaitsApproval = "approval" // nothing was sent
+	WaitsOverdue  = "overdue"  // the same, and an approval deadline passed
+	WaitsDecision = "decision" // in review, and no read has a verdict
+)
+
+// WaitReason is why writes of a group wait: one of the reasons above, or the verdict.
+func WaitReason(k ledger.WaitKind) string {
+	switch {
+	case k.State == ledger.Held && k.Overdue:
+		return WaitsOverdue
+	case k.State == ledger.Held:
+		return WaitsApproval
+	case k.Verdict == "":
+		return WaitsDecision
+	}
+	return k.Verdict
+}
+
+// Selects reports whether a query selects the writes of a group, whatever their age is.
+func (q InboxQuery) Selects(k ledger.WaitKind) bool {
+	fits := func(want, have string) bool { return want == "" || want == have }
+	return fits(q.Tool, k.Tool) && fits(q.Destination, k.Destination) && fits(q.Reason, WaitReason(k))
 }
 
 // Inbox lists what waits for a reviewer.
-func (o *Service) Inbox(ctx context.Context, who Who) (Inbox, error) {
+func (o *Service) Inbox(ctx context.Context, who Who, q InboxQuery) (Inbox, error) {
 	var in Inbox
 	if err := who.May(access.Trace); err != nil {
 		return in, err
 	}
-	if err := o.waiting(ctx, who, &in); err != nil {
+	if err := o.waiting(ctx, who, q, &in); err != nil {
 		return in, err
 	}
 	var err error
-	if o.parts.Steps != nil {
-		if in.Steps, err = o.parts.Steps.Pending(ctx, caller(who), maxPending); err != nil {
-			return in, err
-		}
-		in.More = in.More || len(in.Steps) == maxPending
+	if in.Steps, err = o.pending(ctx, who); err != nil {
+		return in, err
 	}
+	in.More = in.Next != "" || len(in.Steps) == maxPending
 	if o.parts.Sagas != nil {
 		if in.Sagas, err = o.parts.Sagas.List(ctx, who.Tenant, maxPending, saga.Review); err != nil {
 			return in, err
 		}
 		in.More = in.More || len(in.Sagas) == maxPending
 	}
-	slices.SortStableFunc(in.Steps, func(a, b gate.PendingApproval) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	slices.SortStableFunc(in.Sagas, func(a, b saga.Saga) int { return a.Since.Compare(b.Since) })
 	return in, nil
 }
@@ -75,31 +132,170 @@ func (o *Service) Inbox(ctx context.Context, who Who) (Inbox, error) {
 // maxPending is the page size of the gate and of sagas.
 const maxPending = 100
 
-// waiting lists the oldest writes, in the order of an inbox.
-func (o *Service) waiting(ctx context.Context, who Who, in *Inbox) error {
-	s := ledger.Search{States: []ledger.State{ledger.Review, ledger.Held}, Oldest: true}
-	for {
-		found, err := o.Find(ctx, who, s)
-		if err != nil {
+// pending lists the steps that wait for approval, oldest first.
+func (o *Service) pending(ctx context.Context, who Who) ([]gate.PendingApproval, error) {
+	if o.parts.Steps == nil {
+		return nil, nil
+	}
+	all, err := o.parts.Steps.Pending(ctx, caller(who), maxPending)
+	slices.SortStableFunc(all, func(a, b gate.PendingApproval) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return all, err
+}
+
+// PendingSteps lists the steps that wait for approval at the gate, oldest first, at most 100.
+func (o *Service) PendingSteps(ctx context.Context, who Who) ([]gate.PendingApproval, error) {
+	if err := who.May(access.Trace); err != nil {
+		return nil, err
+	}
+	return o.pending(ctx, who)
+}
+
+// waiting reads one page of writes, and the counts of all.
+func (o *Service) waiting(ctx context.Context, who Who, q InboxQuery, in *Inbox) error {
+	if q.Limit <= 0 || q.Limit > MaxInbox {
+		q.Limit = MaxInbox
+	}
+	now := time.Now()
+	var before [ledger.WaitAges]time.Time
+	for i, age := range InboxAges {
+		before[i] = now.Add(-age)
+	}
+	var err error
+	if in.Counts, in.Uncounted, err = o.parts.Ledger.Waiting(ctx, who.Tenant, before); err != nil {
+		return err
+	}
+	mine, err := o.assigned(ctx, who)
+	if err != nil {
+		return err
+	}
+	in.Among = in.Counts
+	if in.Mine = len(mine); q.Mine {
+		in.Among = countOf(mine, before)
+		in.Writes = slices.DeleteFunc(mine, func(w Waiting) bool {
+			kind, _ := ledger.WaitKindOf(w.Record)
+			return !q.Selects(kind) || w.Record.Created.After(now.Add(-q.Age))
+		})
+		slices.SortStableFunc(in.Writes, func(a, b Waiting) int {
+			return cmp.Or(cmp.Compare(b.weight(), a.weight()), a.Record.Created.Compare(b.Record.Created))
+		})
+		return nil
+	}
+	if err := o.inboxPage(ctx, who, q, now, in); err != nil {
+		return err
+	}
+	for i, w := range in.Writes {
+		if in.Writes[i].Assigned, err = o.assignee(ctx, who.Tenant, w.Record.ID); err != nil {
 			return err
 		}
-		in.Unread = append(in.Unread, found.Unread...)
-		for _, r := range found.Records {
-			in.Writes = append(in.Writes, o.waits(r))
-		}
-		if found.Next == "" {
-			break
-		}
-		if len(in.Writes) >= maxInbox {
-			in.More = true
-			break
-		}
-		s.After = found.Next
 	}
-	slices.SortStableFunc(in.Writes, func(a, b Waiting) int {
-		return cmp.Or(cmp.Compare(b.weight(), a.weight()), a.Record.Created.Compare(b.Record.Created))
-	})
 	return nil
+}
+
+// countOf counts writes as the ledger does.
+func countOf(all []Waiting, before [ledger.WaitAges]time.Time) (counts []ledger.Waiting) {
+	for _, w := range all {
+		kind, _ := ledger.WaitKindOf(w.Record)
+		one := ledger.Waiting{WaitKind: kind, Count: 1}
+		for i, t := range before {
+			if w.Record.Created.Before(t) {
+				one.Older[i] = 1
+			}
+		}
+		counts = append(counts, one) // of equal groups several, which callers add up
+	}
+	return counts
+}
+
+// class is the groups of writes that are equally urgent, which the ledger lists by age. Without
+// groups it is all writes that wait.
+type class struct {
+	weight int
+	kinds  []ledger.WaitKind
+}
+
+// classes are those that a query selects, the most urgent first.
+func (o *Service) classes(q InboxQuery, in *Inbox) (all []class) {
+	if in.Uncounted {
+		return []class{{}}
+	}
+	kinds := map[int][]ledger.WaitKind{}
+	for _, c := range in.Counts {
+		if q.Selects(c.WaitKind) {
+			weight := o.weightOf(c.WaitKind)
+			kinds[weight] = append(kinds[weight], c.WaitKind)
+		}
+	}
+	for weight, of := range kinds {
+		all = append(all, class{weight, of})
+	}
+	slices.SortFunc(all, func(a, b class) int { return cmp.Compare(b.weight, a.weight) })
+	return all
+}
+
+// maxInboxReads bounds how often one page reads from the ledger: a page may hold fewer writes than
+// requested, or none, and continue.
+const maxInboxReads = 20
+
+// inboxPage reads the next writes that a query selects.
+func (o *Service) inboxPage(ctx context.Context, who Who, q InboxQuery, now time.Time, in *Inbox) error {
+	cursor, err := o.openCursor(ctx, who, q.After)
+	if err != nil {
+		return err
+	}
+	weight, after, err := inboxPlace(cursor)
+	if err != nil {
+		return err
+	}
+	reads := 0
+	for _, c := range o.classes(q, in) {
+		if cursor != "" && c.weight > weight {
+			continue
+		}
+		s := ledger.Search{Tenant: who.Tenant, Waits: c.kinds, Oldest: true, Destination: q.Destination}
+		if len(c.kinds) == 0 {
+			s.States = []ledger.State{ledger.Review, ledger.Held}
+		}
+		if q.Age > 0 {
+			s.Until = now.Add(-q.Age)
+		}
+		if c.weight == weight {
+			s.After = after
+		}
+		for more := true; more; more = s.After != "" {
+			if s.Limit = min(q.Limit-len(in.Writes), maxFound); s.Limit == 0 || reads == maxInboxReads {
+				in.Next, err = o.sealCursor(ctx, who, fmt.Sprint(c.weight, ":", s.After))
+				return err
+			}
+			reads++
+			found, err := o.parts.Ledger.Find(ctx, s)
+			if err != nil {
+				return err
+			}
+			in.Unread = append(in.Unread, found.Unread...)
+			for _, r := range found.Records {
+				if kind, ok := ledger.WaitKindOf(r); ok && q.Selects(kind) {
+					in.Writes = append(in.Writes, o.waits(Shown(r)))
+				}
+			}
+			s.After = found.Next
+		}
+	}
+	return nil
+}
+
+// maxFound is the largest page of a search in the ledger.
+const maxFound = 200
+
+// inboxPlace parses a cursor of the inbox: the class, and the ledger's cursor in it.
+func inboxPlace(cursor string) (weight int, after string, err error) {
+	if cursor == "" {
+		return -1, "", nil
+	}
+	class, after, ok := strings.Cut(cursor, ":")
+	if weight, err = strconv.Atoi(class); err != nil || !ok {
+		return 0, "", fmt.Errorf("%w: want one that an inbox gave", ledger.ErrCursor)
+	}
+	return weight, after, nil
 }
 
 func (o *Service) waits(r ledger.Record) Waiting {
@@ -117,7 +313,21 @@ func (o *Service) waits(r ledger.Record) Waiting {
 	if r.State == ledger.Held { // whether the intent or a rule requires it
 		w.Risk = intent.RiskApprove
 	}
+	if kind, ok := ledger.WaitKindOf(r); ok {
+		w.Reason = WaitReason(kind)
+	}
 	return w
+}
+
+// weightOf is how urgent the writes of a group are.
+func (o *Service) weightOf(k ledger.WaitKind) int {
+	w := Waiting{Record: ledger.Record{Overdue: k.Overdue}, Risk: intent.Risk(k.Risk)}
+	if k.State == ledger.Held {
+		w.Risk = intent.RiskApprove
+	}
+	_, p, err := o.parts.Registry.Lookup(k.Destination, k.Kind)
+	w.Final = err == nil && slices.Contains(p.Irreversible, intent.WriteType(k.Write))
+	return w.weight()
 }
 
 // weight is how urgent a write is.

@@ -154,8 +154,15 @@ var questions = map[string]struct {
 		return foreign(err, len(found.Steps) > 0, as)
 	}},
 	"Inbox": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
-		in, err := f.Inbox(ctx, as)
-		return foreign(err, len(in.Writes) > 0, as)
+		in, err := f.Inbox(ctx, as, service.InboxQuery{})
+		return foreign(err, len(in.Writes)+len(in.Counts)+in.Mine > 0, as)
+	}},
+	"PendingSteps": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
+		found, err := f.PendingSteps(ctx, as)
+		return foreign(err, len(found) > 0, as)
+	}},
+	"Assign": {access.Decide, func(ctx context.Context, f fixture, as service.Who, id ledger.ID) error {
+		return f.Assign(ctx, as, id, true)
 	}},
 	"Follow": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, _, err := f.Follow(ctx, as, "", 0)
@@ -414,7 +421,7 @@ func TestInboxOrder(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		in, err := f.Inbox(t.Context(), who(engine.RoleReviewer))
+		in, err := f.Inbox(t.Context(), who(engine.RoleReviewer), service.InboxQuery{})
 		if err != nil {
 			t.Fatal(err)
 		}

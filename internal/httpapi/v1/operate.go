@@ -152,7 +152,7 @@ func (c *call) switched(ctx context.Context, do func(context.Context, who, guard
 }
 
 func (c *call) inbox(ctx context.Context) (reply, error) {
-	in, err := c.api.service.Inbox(ctx, c.who)
+	in, err := c.api.service.Inbox(ctx, c.who, service.InboxQuery{})
 	if err != nil {
 		return reply{}, err
 	}
