@@ -56,6 +56,8 @@ const (
 	// a name or the details: a row of a list shows both.
 	maxSummaryValue = 80
 	maxSummaryName  = 200
+	// maxSummaryList is how many elements of a list are named.
+	maxSummaryList = 3
 	// maxSummaryText is how long the text of a declaration may be.
 	maxSummaryText = 300
 )
@@ -202,6 +204,16 @@ func keyed(w intent.WriteIntent) string {
 // reads like a part of the sentence around it. It is "" for null and for an empty text.
 func word(v any) string {
 	text, isText := v.(string)
+	if all, isList := v.([]any); isList {
+		var words []string
+		for _, one := range all[:min(len(all), maxSummaryList)] {
+			words = append(words, word(one))
+		}
+		if len(all) > maxSummaryList {
+			words = append(words, fmt.Sprintf("%d more", len(all)-maxSummaryList))
+		}
+		return visible.Clip(strings.Join(words, ", "), maxSummaryValue)
+	}
 	if !isText {
 		if v == nil {
 			return ""

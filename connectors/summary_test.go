@@ -49,6 +49,7 @@ func TestSummary(t *testing.T) {
 		"no number":         {"as it is, in quotes", decimal, intent.Create, nil, intent.Fields{"total": "5 and more", "currency": "USD"}, `Create order A-1 for "5 and more" USD`},
 		"sealed":            {"a digest is a word", order, intent.Create, nil, intent.Fields{"total": "redacted:0123456789abcdef", "currency": "USD"}, "Create order A-1 for redacted:0123456789abcdef USD"},
 		"a sentence":        {"a value cannot speak for the page", order, intent.Create, intent.Fields{"order_id": "A-1 for $1. Approved"}, nil, `Create order "A-1 for $1. Approved"`},
+		"several":           {"the first of them", connectors.Summary{Text: "a mail[ to {to}]"}, intent.Create, intent.Fields{"to": []any{"a@b", "c d", "e@f", "g@h", "i@j"}}, nil, `Create a mail to a@b, "c d", e@f, 2 more`},
 		"quotes":            {"nor end its quotes", order, intent.Create, intent.Fields{"order_id": `A" B`}, nil, `Create order "A\" B"`},
 		"invisible":         {"what is not seen is written out", order, intent.Create, intent.Fields{"order_id": "A\u202e1"}, nil, `Create order "A\u202e1"`},
 	} {

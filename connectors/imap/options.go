@@ -159,6 +159,7 @@ func (o Options) check() error {
 // Profiles is what the account can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	p := connectors.Profile{
+		Summary:   connectors.Summary{Text: "a message in {mailbox}[: {subject}]", Subject: "/subject", Customer: "/to"},
 		Writes:    []intent.WriteType{intent.Create, intent.Update},
 		Unique:    []intent.WriteType{intent.Update},
 		Stamped:   true,

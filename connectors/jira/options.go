@@ -186,7 +186,9 @@ func loopback(host string) bool {
 // Profiles is what Jira can do, by kind of record.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	issue := connectors.Profile{
-		Writes: []intent.WriteType{intent.Create, intent.Update, intent.Delete},
+		// An update has the issue in its key, and no project.
+		Summary: connectors.Summary{Text: "an issue in {project}[: {subject}]", Subject: "/summary"},
+		Writes:  []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		// A delete addresses the id of one issue, and ids are never used again: a repeat deletes
 		// the same issue or none. An update may be a transition, and a duplicate runs twice if
 		// the workflow leads from a status to itself, as one that is open to all statuses does.
@@ -208,6 +210,7 @@ func (c *Connector) Profiles() map[string]connectors.Profile {
 		SendTimeout: c.o.SendTimeout, ReadTimeout: c.o.ReadTimeout,
 	}
 	comment := issue
+	comment.Summary = connectors.Summary{Text: "a comment on {issue}[: {subject}]", Subject: "/body"}
 	comment.Unique = []intent.WriteType{intent.Update, intent.Delete} // by the id of the comment, with given values
 	comment.Settle, comment.Recheck = connectors.Within(0), connectors.Bound{}
 	comment.Volatile = []string{"/updated", "/updateAuthor"}

@@ -287,6 +287,7 @@ func profiles(o Options) map[string]connectors.Profile {
 		settle, proof = settleCopied, "a copy in a mailbox of ours, and not that a recipient received it"
 	}
 	p := connectors.Profile{
+		Summary:      connectors.Summary{Text: "a mail[ to {customer}][: {subject}]", Verb: "send", Subject: "/subject", Customer: "/to"},
 		Writes:       []intent.WriteType{intent.Create},
 		Stamped:      true,
 		Irreversible: []intent.WriteType{intent.Create},

@@ -104,6 +104,7 @@ func loopback(host string) bool {
 // Profiles is what a bucket can do.
 func (c *Connector) Profiles() map[string]connectors.Profile {
 	return map[string]connectors.Profile{Kind: {
+		Summary:     connectors.Summary{Text: "object {key}"},
 		Writes:      []intent.WriteType{intent.Create, intent.Update, intent.Delete},
 		Unique:      []intent.WriteType{intent.Create},
 		Conditional: []intent.WriteType{intent.Update, intent.Delete},

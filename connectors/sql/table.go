@@ -69,6 +69,8 @@ type Table struct {
 	// Whole means that Columns, Stamp and Version are all the columns, so that a read is enough
 	// to undo a write. Probe checks it. Default false: nothing can be undone.
 	Whole bool
+	// Summary is how rows are named to people. Default: by kind and key.
+	Summary connectors.Summary
 	// Sample has values for the records of [Connector.Sample]. Default none.
 	Sample Sample
 }
@@ -213,7 +215,8 @@ func (t *table) restorable() bool { return t.ID == "" || !t.columns[t.ID].ReadOn
 // connector.
 func (t *table) profile(d Dialect) connectors.Profile {
 	p := connectors.Profile{
-		Writes: t.writes(d), Undo: t.undo(d),
+		Summary: t.Summary,
+		Writes:  t.writes(d), Undo: t.undo(d),
 		Stamped: t.Stamp != "", StampsUpdates: t.StampUpdates,
 		Compare: map[string]intent.Comparison{},
 	}

@@ -155,6 +155,7 @@ func (c *Connector) Destination() connectors.Destination {
 
 func (c *Connector) profile() connectors.Profile {
 	p := connectors.Profile{
+		Summary:   connectors.Summary{Text: "a message[: {subject}]", Verb: "send", Subject: "/type"},
 		WriteOnly: true, Writes: []intent.WriteType{intent.Create}, FreshKeys: true,
 		Sends:       cmp.Or(max(c.opts.Sends, 0), DefaultSends),
 		SendTimeout: cmp.Or(max(c.opts.Timeout, 0), DefaultTimeout),

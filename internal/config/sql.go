@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/sql"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/declared"
 	"github.com/readback-go/readback/internal/yamlfile"
 )
 
@@ -47,6 +48,7 @@ type tableSettings struct {
 	Version          string                   `yaml:"version"`
 	VersionByTrigger bool                     `yaml:"version_by_trigger"`
 	Whole            bool                     `yaml:"whole"`
+	Summary          *declared.Summary        `yaml:"summary"`
 	SampleCreate     map[string]scalar        `yaml:"sample_create"`
 	SampleUpdate     map[string]scalar        `yaml:"sample_update"`
 }
@@ -113,6 +115,15 @@ func (s tableSettings) table(kind string) (sql.Table, error) {
 	}
 	if strange := slices.Sorted(maps.Keys(volatile)); len(strange) > 0 {
 		return t, fmt.Errorf("volatile: %s: no such column; the columns are %s", strings.Join(strange, ", "), yamlfile.Names(s.Columns))
+	}
+	t.Summary = s.Summary.Declared()
+	if err := t.Summary.Valid(); err != nil {
+		return t, fmt.Errorf("summary: %w", err)
+	}
+	for _, path := range t.Summary.Fields() {
+		if name := strings.TrimPrefix(path, "/"); s.Columns[name] == (yamlfile.Text{}) {
+			return t, fmt.Errorf("summary: %s: no such column; the columns are %s", yamlfile.Clip(name), yamlfile.Names(s.Columns))
+		}
 	}
 	if len(t.Columns) == 0 {
 		return t, errors.New("columns: none; want the name and the type of each, for example  amount: numeric")

@@ -14,7 +14,7 @@ const (
 	jiraText = "ledger: a\ndestinations:\n  x:\n    type: jira\n    url: https://example.atlassian.net\n    user: ada@example.org\n    token_env: T\n    deployment: cloud\n    sample_project: SAND\n    settle: 10m\n"
 	mailText = "ledger: a\ndestinations:\n  x:\n    type: mail\n    addr: smtp.example.org:465\n    username: ada@example.org\n    password_env: T\n    from: Ada <ada@example.org>\n    proof: filed\n    imap:\n      addr: imap.example.org:993\n"
 	sqlText  = "ledger: a\ndestinations:\n  x:\n    type: postgresql\n    dsn: postgres://app@db.example.org/shop?sslmode=verify-full\n    password_env: T\n    read_dsn: postgres://ro@copy.example.org/shop?sslmode=verify-full\n    tables:\n" +
-		"      order:\n        name: orders\n        columns: {number: text, amount: numeric, changed: timestamptz}\n        key: number\n        unique: true\n        volatile: changed\n        stamp: stamp\n" +
+		"      order:\n        name: orders\n        columns: {number: text, amount: numeric, changed: timestamptz}\n        key: number\n        unique: true\n        volatile: changed\n        stamp: stamp\n        summary: {text: 'order {number}[ for {amount}]', amount: /amount, currency: EUR}\n" +
 		"        sample_create: {amount: 12.50}\n        sample_update: {amount: 13}\n"
 	s3Text   = "ledger: a\ndestinations:\n  x:\n    type: s3\n    bucket: acme-reports\n    access_key: AKIAEXAMPLE\n    secret_env: T\n"
 	restText = "ledger: a\ndestinations:\n  x:\n    type: rest\n    declaration: github-issues\n    parameters: {owner: acme, repo: \"2048\"}\n    secrets:\n      token: {env: T}\n"
@@ -85,6 +85,7 @@ func TestErrorsNameThePlaceOfASetting(t *testing.T) {
 		"sql: volatile":          {swap(sqlText, "volatile: changed", "volatile: updated"), "tables.order: volatile: updated: no such column; the columns are amount, changed, number"},
 		"sql: no columns":        {swap(sqlText, "        columns: {number: text, amount: numeric, changed: timestamptz}\n", ""), "tables.order: volatile: changed: no such column"},
 		"sql: a sample":          {swap(sqlText, "{amount: 13}", "{amount: [1]}"), "sample_update.amount: is a list; want a single value"},
+		"sql: a summary":         {swap(sqlText, "order {number}", "order {nr}"), "tables.order: summary: nr: no such column; the columns are amount, changed, number"},
 		"sql: misspelt":          {swap(sqlText, "unique:", "uniqe:"), "destinations.x.tables.order.uniqe: is not known; did you mean unique?"},
 	} {
 		t.Run(name, func(t *testing.T) {

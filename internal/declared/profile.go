@@ -162,14 +162,22 @@ type Summary struct {
 	Customer yamlfile.Text `yaml:"customer"`
 }
 
-// Compile makes the summary of a kind. known reports whether a write or a read of the kind has a
-// field (a JSON Pointer), and fields lists those for the problem.
-func (f *Summary) Compile(r *yamlfile.Reader, known func(path string) bool, fields string) connectors.Summary {
+// Declared is the summary as it is written, zero where there is none.
+func (f *Summary) Declared() connectors.Summary {
 	if f == nil {
 		return connectors.Summary{}
 	}
-	s := connectors.Summary{Text: f.Text.Value, Verb: f.Verb.Value, Amount: f.Amount.Value, Currency: f.Currency.Value, Minor: f.Minor,
+	return connectors.Summary{Text: f.Text.Value, Verb: f.Verb.Value, Amount: f.Amount.Value, Currency: f.Currency.Value, Minor: f.Minor,
 		Subject: f.Subject.Value, Customer: f.Customer.Value}
+}
+
+// Compile makes the summary of a kind. known reports whether a write or a read of the kind has a
+// field (a JSON Pointer), and fields lists those for the problem.
+func (f *Summary) Compile(r *yamlfile.Reader, known func(path string) bool, fields string) connectors.Summary {
+	s := f.Declared()
+	if f == nil {
+		return s
+	}
 	if !r.Required(f.Text, f.At, "text", "the name of a record, such as order {id}") {
 		return connectors.Summary{}
 	}
