@@ -23,8 +23,8 @@ const assignmentKind = "assignment"
 // maxAssigned bounds the writes that are assigned to one reviewer: one page.
 const maxAssigned = 100
 
-// ErrTooManyAssigned: the reviewer has as many writes as one can have.
-var ErrTooManyAssigned = fmt.Errorf("%d writes are assigned to you: decide about some, or release them, before you take more", maxAssigned)
+// errAssigned: the reviewer has as many writes as one can have.
+var errAssigned = fmt.Errorf("%w: %d writes are assigned to you; decide about some, or release them, before you take more", access.ErrLimit, maxAssigned)
 
 type assignment struct {
 	To string    `json:"to"`
@@ -129,7 +129,7 @@ func (o *Service) assigned(ctx context.Context, who Who) (all []Waiting, err err
 }
 
 // roomFor releases what is assigned to the caller and waits no more, and fails with
-// [ErrTooManyAssigned] if nothing else may be taken.
+// errAssigned if nothing else may be taken.
 func (o *Service) roomFor(ctx context.Context, who Who) error {
 	documents, err := o.assignments(ctx, who)
 	if err != nil || len(documents) < maxAssigned {
@@ -147,7 +147,7 @@ func (o *Service) roomFor(ctx context.Context, who Who) error {
 		}
 	}
 	if left == maxAssigned {
-		return ErrTooManyAssigned
+		return errAssigned
 	}
 	return nil
 }
