@@ -435,6 +435,7 @@ func (x *exchanges) http(writes map[string]string) {
 	ask("stop of an unknown destination", asOperator, "POST", "/v1/stops", `{"destination":"nowhere","reason":"it is down"}`)
 	ask("stop by an agent", asAgent, "POST", "/v1/stops", `{"destination":"orders","reason":"it is down"}`)
 	ask("stops", asAuditor, "GET", "/v1/stops", "")
+	ask("preview of a stop", asOperator, "GET", "/v1/stops/preview?destination=orders", "")
 	ask("release", asOperator, "POST", "/v1/stops/release", `{"destination":"orders","tool":"none","reason":"it is up"}`)
 	ask("release of none", asOperator, "POST", "/v1/stops/release", `{"destination":"orders","reason":"it is up"}`)
 	ask("inbox", asReviewer, "GET", "/v1/inbox", "")

@@ -100,6 +100,19 @@ func TestStopAndRelease(t *testing.T) {
 	}
 }
 
+// A preview counts what a stop would hold, and stops nothing.
+func TestStopDryRun(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	p.submit(exitInProgress, order("A-1", ""), "--enqueue")
+	says(t, p.want(0, p.run("stop", "--destination", "orders", "--dry-run")), "Nothing was stopped.", "1 queued.", "sent after the release", "Workflows with these writes: 1.")
+	says(t, p.want(0, p.run("stop", "--tool", "other", "--dry-run")), "No open write.")
+	effect := decode(t, p.want(0, p.run("stop", "--all", "--dry-run", "--json")))
+	if effect["workflows"] != 1.0 || effect["more"] != false {
+		t.Errorf("%v", effect)
+	}
+	says(t, p.want(0, p.run("stops")), "Nothing is stopped.")
+}
+
 func TestEnqueue(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	write := id(t, p.submit(exitInProgress, order("A-1", ""), "--enqueue"))

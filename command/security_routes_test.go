@@ -143,6 +143,7 @@ func v1Examples() map[string]asking {
 		"GET /v1/destinations":       plain("/v1/destinations", ""),
 		"GET /v1/stops":              plain("/v1/stops", ""),
 		"POST /v1/stops":             plain("/v1/stops", `{"tool":"nobodys","destination":"orders","reason":"because somebody has looked"}`),
+		"GET /v1/stops/preview":      plain("/v1/stops/preview?destination=orders", ""),
 		"POST /v1/stops/release":     plain("/v1/stops/release", `{"tool":"nobodys","destination":"orders","reason":"because somebody has looked"}`),
 		"GET /v1/inbox":              plain("/v1/inbox", ""),
 		"GET /v1/history":            plain("/v1/history", ""),

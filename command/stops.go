@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,12 +14,14 @@ import (
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
+	"github.com/readback-go/readback/internal/service"
 )
 
 // switching are the flags of stop and release.
 type switching struct {
 	guards.Scope
 	all        bool
+	dryRun     bool
 	by, reason string
 }
 
@@ -27,7 +30,9 @@ func (a *app) stopCommand() *cobra.Command {
 		`Stop the sends of a tenant, a destination, a tool, or of everything, for every worker
 on the ledger, within a second. With several names it stops only the sends that match
 all of them. The stop lasts until an operator releases it; the ledger records who set it
-and why. Workers still read back earlier sends. Stopped writes wait, and none is lost.`,
+and why. Workers still read back earlier sends. Stopped writes wait, and none is lost.
+With --dry-run it stops nothing and counts the writes, workflows and sagas that the stop
+would affect now.`,
 		func(ctx context.Context, d *server.Instance, s switching) error {
 			return guards.Stop(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})
@@ -58,6 +63,9 @@ func (a *app) switchCommand(name, short, long string, do func(context.Context, *
 	flags.StringVar(&s.Tool, "tool", "", "the tool")
 	flags.BoolVar(&s.all, "all", false, "everything")
 	flags.StringVar(&s.reason, "reason", "", "the reason (required)")
+	if name == "stop" {
+		flags.BoolVar(&s.dryRun, "dry-run", false, "stop nothing; show what the stop would affect")
+	}
 	flags.StringVar(&s.by, "by", "", "your name (default the user of this machine)")
 	return cmd
 }
@@ -68,7 +76,7 @@ func (a *app) switched(ctx context.Context, s switching, name string, do func(co
 		return 0, usagef("--all and %s are given; want either everything or names", s.Scope)
 	case !s.all && s.Scope == guards.Scope{}:
 		return 0, usagef("nothing is named; want --tenant, --destination or --tool with a name, or --all")
-	case strings.TrimSpace(s.reason) == "":
+	case strings.TrimSpace(s.reason) == "" && !s.dryRun:
 		return 0, usagef("--reason is missing; want why")
 	}
 	s.by = cmp.Or(s.by, me())
@@ -80,10 +88,46 @@ func (a *app) switched(ctx context.Context, s switching, name string, do func(co
 	if err := knows(d, s.Destination, name); err != nil {
 		return 0, err
 	}
+	if s.dryRun {
+		return a.printEffect(ctx, d, s.Scope)
+	}
 	if err := do(ctx, d, s); err != nil {
 		return 0, err
 	}
 	return a.printStops(ctx, d)
+}
+
+// printEffect shows what a stop would affect.
+func (a *app) printEffect(ctx context.Context, d *server.Instance, s guards.Scope) (int, error) {
+	effect, err := service.EffectOf(ctx, d.Ledger, d.Sagas(nil, nil), s)
+	if err != nil {
+		return 0, err
+	}
+	return 0, a.print(effect, func() string {
+		text := report.Paragraph(fmt.Sprintf("Nothing was stopped. A stop of %s would affect now:", report.Clip(s.String(), 240)), "")
+		open := 0
+		for _, w := range effect.Writes {
+			if w.Count > 0 {
+				open += w.Count
+				text += report.Paragraph(fmt.Sprintf("%d %s. %s", w.Count, report.Word(w.State), w.What), "  ")
+			}
+		}
+		if open == 0 {
+			text += "  No open write.\n"
+		}
+		text += fmt.Sprintf("  Workflows with these writes: %s. Sagas: %s.\n", atLeast(effect.More, effect.Workflows), atLeast(effect.More, effect.Sagas))
+		if len(effect.Stops) > 0 {
+			text += "  It is stopped already; readback stops says why.\n"
+		}
+		return text
+	})
+}
+
+func atLeast(more bool, n int) string {
+	if more {
+		return fmt.Sprintf("at least %d", n)
+	}
+	return strconv.Itoa(n)
 }
 
 // me is the user of this machine, recorded as the actor.

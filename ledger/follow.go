@@ -129,6 +129,7 @@ func ChangesOf(before, after Record, events []Event) (changes []Change) {
 // Past asks for a history.
 type Past struct {
 	Tenant       string // required
+	Destination  string // default: any
 	Since, Until time.Time
 	Step         time.Duration // the length of a span; at most 1000 spans
 }

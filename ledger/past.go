@@ -46,7 +46,7 @@ type Counted struct {
 
 // Counted returns a change as a group of one, and whether it is in the requested time.
 func (q Past) Counted(c Change) (Counted, bool) {
-	if c.Tenant != q.Tenant || c.At.Before(q.Since) || !c.At.Before(q.Until) {
+	if c.Tenant != q.Tenant || q.Destination != "" && c.Destination != q.Destination || c.At.Before(q.Since) || !c.At.Before(q.Until) {
 		return Counted{}, false
 	}
 	of := Counted{Span: int64(c.At.Sub(q.Since) / q.Step), Kind: c.Kind, Settlement: c.Settlement, Count: 1, Sends: c.Sends, Reads: c.Reads}

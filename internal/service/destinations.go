@@ -81,6 +81,62 @@ func (o *Service) Destinations(ctx context.Context, who Who) ([]Destination, err
 	return all, nil
 }
 
+// maxRefused is how many of the newest writes of a destination are searched for its answers.
+const maxRefused = 200
+
+// Health is one destination with what is open and what it answered lately.
+type Health struct {
+	Destination
+	// Queues count its open writes of the own tenant by state.
+	Queues []ledger.Queue
+	// Refused are the newest writes that it refused in words of its own, newest first, at
+	// most ten.
+	Refused []ledger.Record
+	// Past are all stops of the own tenant and of all tenants that concern it, with their
+	// history.
+	Past []guards.Stopped
+}
+
+// Health is the state of one destination of the own tenant.
+func (o *Service) Health(ctx context.Context, who Who, name string) (h Health, err error) {
+	if err := who.May(access.Trace); err != nil {
+		return h, err
+	}
+	all, err := o.Destinations(ctx, who)
+	if err != nil {
+		return h, err
+	}
+	i := slices.IndexFunc(all, func(d Destination) bool { return d.Name == name })
+	if i < 0 {
+		return h, fmt.Errorf("%w: %q", connectors.ErrUnknownDestination, name)
+	}
+	h.Destination = all[i]
+	stats, err := o.parts.Ledger.QueueStats(ctx)
+	if err != nil {
+		return h, err
+	}
+	for _, q := range stats.Queues {
+		if q.Tenant == who.Tenant && q.Destination == name {
+			h.Queues = append(h.Queues, q)
+		}
+	}
+	found, err := o.Find(ctx, who, ledger.Search{Destination: name, Limit: maxRefused})
+	if err != nil {
+		return h, err
+	}
+	for _, r := range found.Records {
+		if r.Refusal != nil && len(h.Refused) < maxRefusals {
+			h.Refused = append(h.Refused, r)
+		}
+	}
+	stops, err := o.Stops(ctx, who)
+	h.Past = slices.DeleteFunc(stops, func(s guards.Stopped) bool { return s.Destination != "" && s.Destination != name })
+	return h, err
+}
+
+// maxRefusals is how many of its answers are shown.
+const maxRefusals = 10
+
 func (d *Destination) stand(g guards.Destination) {
 	d.Breaker, d.Pause, d.PauseWhy, d.Rate, d.Limit, d.InUse = g.Breaker, g.Pause, g.PauseWhy, g.Rate, g.Limit, g.InUse()
 	d.Breaker.By, d.Breaker.Probe = "", ""
@@ -121,12 +177,8 @@ func (o *Service) switched(ctx context.Context, who Who, s guards.Scope, reason,
 	if err := who.May(access.Operate); err != nil {
 		return err
 	}
-	if s.Tenant != "" && s.Tenant != who.Tenant {
-		return fmt.Errorf("%w: a stop of another tenant", ErrTenant)
-	}
-	s.Tenant = who.Tenant
-	if s.Destination != "" && !slices.Contains(o.parts.Registry.NamesFor(who.Tenant), s.Destination) {
-		return fmt.Errorf("%w: %q", connectors.ErrUnknownDestination, s.Destination)
+	if err := o.own(who, &s); err != nil {
+		return err
 	}
 	o.Clean(who, &reason)
 	err := do(ctx, o.parts.Ledger, s, who.Name, reason)

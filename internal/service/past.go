@@ -27,7 +27,7 @@ type pasts struct {
 }
 
 type pastKey struct {
-	tenant             string
+	tenant, of         string
 	since, until, step int64
 }
 
@@ -38,7 +38,7 @@ type past struct {
 
 // history is what h counts, or a cached count. It must not be changed.
 func (p *pasts) history(ctx context.Context, h ledger.Feed, q ledger.Past) ([]ledger.Span, error) {
-	key := pastKey{q.Tenant, q.Since.UnixNano(), q.Until.UnixNano(), int64(q.Step)}
+	key := pastKey{q.Tenant, q.Destination, q.Since.UnixNano(), q.Until.UnixNano(), int64(q.Step)}
 	began := time.Now()
 	p.mu.Lock()
 	have, ok := p.kept[key]

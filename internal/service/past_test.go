@@ -43,6 +43,7 @@ func TestSlowHistories(t *testing.T) {
 		"quick":          {time.Millisecond, nil, 0, nil, 2, "it is counted anew"},
 		"failed":         {2 * time.Second, errors.New("gone"), 0, nil, 2, "a failure is none"},
 		"another tenant": {2 * time.Second, nil, 0, func(q *ledger.Past) { q.Tenant = "umbrella" }, 2, "no tenant sees another's"},
+		"another place":  {2 * time.Second, nil, 0, func(q *ledger.Past) { q.Destination = "jira" }, 2, "it is another question"},
 		"another step":   {2 * time.Second, nil, 0, func(q *ledger.Past) { q.Step *= 2 }, 2, "it is another question"},
 		"another start":  {2 * time.Second, nil, 0, func(q *ledger.Past) { q.Since = q.Since.Add(1) }, 2, "it is another question"},
 		"another end":    {2 * time.Second, nil, 0, func(q *ledger.Past) { q.Until = q.Until.Add(1) }, 2, "it is another question"},

@@ -186,6 +186,14 @@ var questions = map[string]struct {
 		_, err := f.Destinations(ctx, as)
 		return err
 	}},
+	"Health": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
+		h, err := f.Health(ctx, as, "orders")
+		return foreign(err, len(h.Queues)+len(h.Past)+len(h.Refused) > 0, as)
+	}},
+	"StopEffect": {access.Trace, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
+		e, err := f.StopEffect(ctx, as, guards.Scope{Destination: "orders"})
+		return foreign(err, e.Workflows > 0 || slices.ContainsFunc(e.Writes, func(w service.StopAffected) bool { return w.Count > 0 }), as)
+	}},
 	"Stops": {access.Read, func(ctx context.Context, f fixture, as service.Who, _ ledger.ID) error {
 		found, err := f.Stops(ctx, as)
 		return foreign(err, len(found) > 0, as)

@@ -50,7 +50,15 @@ var histories = map[string]scenario{
 			if diff := cmp.Diff(want, h.history(q)); diff != "" {
 				h.Errorf("history (-want +got):\n%s", diff)
 			}
-			q.Tenant = "unused"
+			q.Destination = first.Destination
+			if diff := cmp.Diff(want, h.history(q)); diff != "" {
+				h.Errorf("history of the destination (-want +got):\n%s", diff)
+			}
+			q.Destination = "another"
+			if got := h.history(q); len(got) != 0 {
+				h.Errorf("of another destination: %v", got)
+			}
+			q.Tenant, q.Destination = "unused", ""
 			if got := h.history(q); len(got) != 0 {
 				h.Errorf("of an unused tenant: %v", got)
 			}

@@ -125,7 +125,7 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 		return nil, err
 	}
 	var counts []ledger.Counted
-	args := []any{q.Tenant, nanos(q.Since), nanos(q.Until), int64(q.Step)}
+	args := []any{q.Tenant, nanos(q.Since), nanos(q.Until), int64(q.Step), q.Destination}
 	err = l.read(ctx, l.sql.Text("history"), args, func(rows pgx.Rows) error {
 		counts = nil
 		var s state

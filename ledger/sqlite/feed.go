@@ -147,6 +147,7 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) ([]ledger.Span, err
 		bindTime(s, 3, q.Until)
 		s.BindInt64(4, int64(q.Step))
 		s.BindInt64(5, from)
+		s.BindText(6, q.Destination)
 		return each(l.path, s, func() error {
 			counts = append(counts, ledger.Counted{
 				Span: s.ColumnInt64(0), Kind: ledger.EventKind(s.ColumnText(1)), Settlement: ledger.Status(s.ColumnText(2)),

@@ -128,6 +128,11 @@ func (c *call) stops(ctx context.Context) (reply, error) {
 
 func (c *call) stop(ctx context.Context) (reply, error) { return c.switched(ctx, c.api.service.Stop) }
 
+func (c *call) previewStop(ctx context.Context) (reply, error) {
+	effect, err := c.api.service.StopEffect(ctx, c.who, guards.Scope{Destination: c.query.Get("destination"), Tool: c.query.Get("tool")})
+	return reply{status: http.StatusOK, body: effect}, err
+}
+
 func (c *call) release(ctx context.Context) (reply, error) {
 	return c.switched(ctx, c.api.service.Release)
 }
@@ -165,7 +170,7 @@ func (c *call) inbox(ctx context.Context) (reply, error) {
 }
 
 func (c *call) history(ctx context.Context) (reply, error) {
-	past := ledger.Past{Since: when(c.query, "since"), Until: when(c.query, "until"), Step: historyStep}
+	past := ledger.Past{Since: when(c.query, "since"), Until: when(c.query, "until"), Step: historyStep, Destination: c.query.Get("destination")}
 	if c.query.Has("step") {
 		past.Step, _ = time.ParseDuration(c.query.Get("step")) // it was validated
 	}

@@ -125,6 +125,11 @@ func TestStopsHoldSends(t *testing.T) {
 		if other := into[Stops](b.ask(outsider, "GET", "/v1/stops", "").want(200)); len(other.Stops) != 0 {
 			t.Errorf("%+v", other)
 		}
+		if e := into[service.StopEffect](b.ask(operator, "GET", "/v1/stops/preview?destination=orders", "").want(200)); e.Destination != "orders" || len(e.Writes) == 0 {
+			t.Errorf("the preview of a stop: %+v", e)
+		}
+		b.ask(operator, "GET", "/v1/stops/preview?destination=nowhere", "").problem(unknownDestination)
+		b.ask(agent, "GET", "/v1/stops/preview", "").problem(forbidden)
 		b.ask(operator, "POST", "/v1/stops/release", `{"tool":"charge","reason":"it is up"}`).problem(notStopped)
 		b.ask(operator, "POST", "/v1/stops/release", `{"destination":"nowhere","reason":"it is up"}`).problem(unknownDestination)
 		b.ask(operator, "POST", "/v1/stops", `{"destination":"nowhere","reason":"it is up"}`).problem(unknownDestination)

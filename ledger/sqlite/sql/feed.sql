@@ -34,11 +34,11 @@ ORDER BY c.n
 LIMIT 1
 
 -- name: history
--- Changes of one tenant from number ?5 on, from one time to before another, counted in
--- spans of ?4.
+-- Changes of one tenant from number ?5 on, of destination ?6 or of all, from one time to
+-- before another, counted in spans of ?4.
 SELECT (c.at - ?2) / ?4 AS span, c.kind, c.settlement, count(*), sum(c.saved), sum(c.sends), sum(c.reads)
 FROM ledger_changes AS c
-WHERE c.tenant = ?1 AND c.n >= ?5 AND c.at >= ?2 AND c.at < ?3
+WHERE c.tenant = ?1 AND c.n >= ?5 AND c.at >= ?2 AND c.at < ?3 AND (?6 = '' OR c.destination = ?6)
 GROUP BY span, c.kind, c.settlement
 
 -- name: old_changes
