@@ -167,7 +167,12 @@ func TestPrune(t *testing.T) {
 	write := id(t, p.submit(exitVerified, order("A-1", "")))
 	p.now = later(48 * time.Hour)
 	p.submit(exitVerified, order("A-2", ""))
+	dry := decode(t, p.want(0, p.run("prune", "--keep", "30h", "--remember", "30d", "--dry-run", "--json")))
+	says(t, p.want(0, p.run("prune", "--keep", "30h", "--remember", "30d", "--dry-run")), "would make 1 settled writes tombstones and forget 0 tombstones: ", "Nothing was deleted.")
 	got := decode(t, p.want(0, p.run("prune", "--keep", "30h", "--remember", "30d", "--json")))
+	if got["buried"] != dry["buried"] || got["forgotten"] != dry["forgotten"] || dry["bytes"].(float64) < 200 || dry["dry_run"] != true {
+		t.Errorf("a dry run counted %v, and pruned were %v", dry, got)
+	}
 	if got["buried"] != 1.0 || got["forgotten"] != 0.0 {
 		t.Errorf("%v", got)
 	}

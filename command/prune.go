@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/internal/config"
@@ -16,6 +17,7 @@ import (
 
 func (a *app) pruneCommand() *cobra.Command {
 	var keep, remember string
+	dry := false
 	cmd := &cobra.Command{
 		Use:   "prune",
 		Short: "Forget writes that were settled long ago, of every tenant",
@@ -29,16 +31,19 @@ write. Open writes, and writes that still need a recheck, stay. Write durations 
 or 12h. A tenant or a destination with its own time (retention.tenants and
 retention.destinations in the configuration) keeps it in spite of --keep. Without
 retention in the configuration both flags are required: the default of 400 days is for
-workers only.`,
+workers only.
+
+--dry-run deletes nothing and says what a prune would delete.`,
 		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.prune(ctx, keep, remember) }),
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.prune(ctx, keep, remember, dry) }),
 	}
 	cmd.Flags().StringVar(&keep, "keep", "", "how long a settled write keeps everything (default retention.keep of the configuration)")
 	cmd.Flags().StringVar(&remember, "remember", "", "how long its keys and outcome stay known (default retention.remember of the configuration)")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only count what would be pruned")
 	return cmd
 }
 
-func (a *app) prune(ctx context.Context, keep, remember string) (int, error) {
+func (a *app) prune(ctx context.Context, keep, remember string, dry bool) (int, error) {
 	var asked config.Retention
 	for _, f := range []struct {
 		name, text string
@@ -77,6 +82,9 @@ func (a *app) prune(ctx context.Context, keep, remember string) (int, error) {
 	if _, err := asked.Rule().Checked(); err != nil {
 		return 0, usagef("%w", err)
 	}
+	if dry {
+		return a.prunable(ctx, d, asked)
+	}
 	var done struct {
 		server.Pruned
 		// Error names writes that were not pruned because they cannot be read.
@@ -90,6 +98,26 @@ func (a *app) prune(ctx context.Context, keep, remember string) (int, error) {
 		return 0, err
 	}
 	return a.part(done, done.Error, func() string { return done.Text() + ".\n" })
+}
+
+// prunable prints what a prune would delete.
+func (a *app) prunable(ctx context.Context, d *server.Instance, asked config.Retention) (int, error) {
+	var would struct {
+		server.Pruned
+		Bytes int64 `json:"bytes"`
+		// DryRun says that nothing was deleted.
+		DryRun bool     `json:"dry_run"`
+		Error  *failure `json:"error,omitempty"`
+	}
+	found, err := d.Prunable(ctx, asked)
+	if would.Error, err = partly(err); err != nil {
+		return 0, err
+	}
+	would.Pruned, would.Bytes, would.DryRun = server.Pruned{Compacted: found.Compacted, Forgotten: found.Forgotten}, found.Bytes, true
+	return a.part(would, would.Error, func() string {
+		return fmt.Sprintf("A prune would make %d settled writes tombstones and forget %d tombstones: %s of intents,\nevidence and events. Nothing was deleted.\n",
+			found.Compacted, found.Forgotten, humanize.IBytes(uint64(found.Bytes))) //nolint:gosec // not negative
+	})
 }
 
 // spelledKeep is a retention time, for a sentence.

@@ -65,6 +65,28 @@ func (p Prune) Forgets(r Record, now time.Time, relatives ...Record) bool {
 	return true
 }
 
+// ForgetsAlso reports whether a tombstone, or a write that will be one, is deleted when all is
+// pruned: compacts reports whether a relative will be a tombstone by then.
+func (p Prune) ForgetsAlso(r Record, now time.Time, compacts func(Record) (bool, error), relatives ...Record) (bool, error) {
+	if !past(r.SettledAt, p.Remember, now) {
+		return false, nil
+	}
+	for _, other := range relatives {
+		if other.Tombstone {
+			continue
+		}
+		if will, err := compacts(other); err != nil || !will {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Contents is the size in bytes of what [Compact] removes from a record.
+func (r Record) Contents() int64 {
+	return int64(len(r.Intent) + len(r.Before) + len(r.Evidence) + len(r.Mismatches) + len(r.Prepared) + len(r.ChildIntent))
+}
+
 // past reports whether something was settled at least that long ago. A row of an early version
 // has no settlement time and never counts as older than [Forever].
 func past(settled time.Time, keep time.Duration, now time.Time) bool {

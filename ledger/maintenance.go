@@ -17,7 +17,7 @@ type Maintenance interface {
 	// still waited for, and documents that [Prune.ForgetsDocument] does not allow to go. It also
 	// keeps what cannot be read: when all else is done, an [UnreadError] names those rows whose
 	// time may have come. Changes are deleted when they are [ChangesKept] old, except the last of
-	// all. What a legal hold covers is kept too ([Holds]).
+	// all. What a legal hold covers is kept too ([Holds]). A dry run only counts.
 	Prune(ctx context.Context, p Prune) (Pruned, error)
 	// Erase erases the contents of settled writes of any age, in one step: each becomes a
 	// tombstone ([Erase]). What is not done, is under a legal hold, or is not yet in the audit
@@ -46,6 +46,9 @@ type Prune struct {
 	Remember time.Duration
 	// Limit bounds one call. Default 1000.
 	Limit int
+	// DryRun deletes nothing. It counts the writes that calls without it would compact and
+	// forget until nothing is left, whatever Limit is. A write can be both. Default false.
+	DryRun bool
 }
 
 const (
@@ -83,6 +86,9 @@ type Pruned struct {
 	Forgotten int // deleted tombstones
 	Documents int // deleted documents
 	Changes   int // deleted changes, at most [MaxChangesPruned] whatever Limit is
+	// Bytes are those of intents, evidence and events that would be deleted. Only a dry run
+	// counts them, and it counts no documents and no changes.
+	Bytes int64
 }
 
 // MaxChangesPruned is the most changes that one call of [Maintenance] deletes. They are small and come

@@ -17,6 +17,9 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
+	if p.DryRun {
+		return m.prunable(p, now)
+	}
 	did, holds := Pruned{Changes: m.pruneChanges(now)}, m.holds()
 	m.feed.prune(now)
 	oldest := slices.SortedFunc(slices.Values(m.order), func(a, b ID) int {
@@ -52,6 +55,42 @@ func (m *Memory) Prune(ctx context.Context, p Prune) (Pruned, error) {
 		}
 	}
 	did.Documents = m.pruneDocuments(p, holds, p.Limit-did.Compacted-did.Forgotten, now)
+	return did, nil
+}
+
+// prunable counts what a prune would delete.
+func (m *Memory) prunable(p Prune, now time.Time) (did Pruned, err error) {
+	holds := m.holds()
+	kept := func(r Record) bool {
+		_, held := holds.On(r, m.relatives(r)...)
+		return held || m.feed.unsealed(r.ID)
+	}
+	compacts := func(r Record) (bool, error) {
+		return !kept(r) && p.Compacts(r, now, m.relatives(r)...) && !m.waitedFor(r.ID), nil
+	}
+	for _, id := range m.order {
+		r := m.records[id]
+		compact, _ := compacts(r) // which never fails
+		if !compact && (!r.Tombstone || kept(r)) {
+			continue
+		}
+		forgets, err := p.ForgetsAlso(r, now, compacts, m.relatives(r)...)
+		if err != nil {
+			return did, err
+		}
+		if forgets {
+			did.Forgotten++
+		}
+		if compact {
+			did.Compacted++
+		}
+		if compact || forgets {
+			did.Bytes += r.Contents()
+			for _, e := range m.events[id] {
+				did.Bytes += int64(len(e.Evidence) + len(e.Mismatches) + len(e.Prepared) + len(e.Reason))
+			}
+		}
+	}
 	return did, nil
 }
 

@@ -35,6 +35,11 @@ type Sweep struct {
 	Done, AtMost int
 	Ended        bool
 	Left         Left
+
+	// Forgotten counts those that would be forgotten as well, and Bytes what all have, in a dry
+	// run of what may become a tombstone.
+	Forgotten int
+	Bytes     int64
 }
 
 // Until returns the latest settlement time of the writes that a sweep reads.
@@ -72,6 +77,10 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 		return did, err
 	}
 	var left Left
+	most := p.Limit
+	if p.DryRun {
+		most = math.MaxInt
+	}
 	through := func(at Sweep) (done int, err error) {
 		for at.Key = math.MinInt64; !at.Ended && at.Done < at.AtMost; {
 			next, err := d.Sweep(p, at)
@@ -81,9 +90,11 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 			at = next
 		}
 		left = append(left, at.Left...)
+		did.Forgotten, did.Bytes = did.Forgotten+at.Forgotten, did.Bytes+at.Bytes
 		return at.Done, nil
 	}
-	if did.Forgotten, err = through(Sweep{Tombstones: true, AtMost: p.Limit}); err != nil {
+	forgotten, err := through(Sweep{Tombstones: true, AtMost: most})
+	if did.Forgotten += forgotten; err != nil {
 		return did, err
 	}
 	all, now, err := d.Retained()
@@ -92,7 +103,7 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 	}
 	slices.SortStableFunc(all, func(a, b Retained) int { return a.Oldest.Compare(b.Oldest) })
 	for _, of := range all {
-		at := Sweep{Retained: of, AtMost: p.Limit - did.Forgotten - did.Compacted}
+		at := Sweep{Retained: of, AtMost: most - forgotten - did.Compacted}
 		if of.Oldest.After(at.Until(p, now)) {
 			continue
 		}
@@ -101,6 +112,9 @@ func Prune(p ledger.Prune, d Pruning) (did ledger.Pruned, err error) {
 		if err != nil {
 			return did, err
 		}
+	}
+	if p.DryRun {
+		return did, left.Error()
 	}
 	if err := d.Refused(p); err != nil {
 		return did, err

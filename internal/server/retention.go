@@ -53,6 +53,13 @@ func (d *Instance) PruneAll(ctx context.Context, r config.Retention) (Pruned, er
 	}
 }
 
+// Prunable counts what [Instance.PruneAll] would delete.
+func (d *Instance) Prunable(ctx context.Context, r config.Retention) (ledger.Pruned, error) {
+	rule := r.Rule()
+	rule.DryRun = true
+	return d.Ledger.Prune(ctx, rule)
+}
+
 // PruneRegularly prunes at intervals until ctx ends. If everything is kept for ever, it
 // only keeps the notice of a default elsewhere from ending.
 func (d *Instance) PruneRegularly(ctx context.Context) {

@@ -38,9 +38,28 @@ func (h *harness) pruneUnsealed() ledger.Pruned {
 
 func (h *harness) pruneAsItIs(p ledger.Prune) ledger.Pruned {
 	h.Helper()
+	before := h.prunable(p)
 	did, err := h.ledger.Prune(context.Background(), p)
 	if err != nil {
 		h.Fatalf("prune: %v", err)
+	}
+	after := h.prunable(p)
+	if before.Compacted != did.Compacted+after.Compacted || before.Forgotten != did.Forgotten+after.Forgotten {
+		h.Errorf("a dry run counted %+v; pruned were %+v, and then it counted %+v", before, did, after)
+	}
+	return did
+}
+
+// prunable counts what is left to prune.
+func (h *harness) prunable(p ledger.Prune) ledger.Pruned {
+	h.Helper()
+	p.DryRun = true
+	did, err := h.ledger.Prune(context.Background(), p)
+	if err != nil {
+		h.Fatalf("dry run: %v", err)
+	}
+	if (did.Bytes > 0) != (did.Compacted > 0) && did.Forgotten == 0 || did.Documents+did.Changes > 0 {
+		h.Errorf("a dry run counted %+v", did)
 	}
 	return did
 }
@@ -264,6 +283,41 @@ var pruning = map[string]scenario{
 			h.pruned(ledger.Pruned{Forgotten: 1})
 			h.lost(first)
 			h.taken(second, ledger.Claim{})
+		},
+	},
+	"dry run": {
+		"what is counted is what a prune deletes until nothing is left, and nothing is deleted",
+		func(h *harness) {
+			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
+			undo := wish("a", "undo")
+			undo.Compensates = string(parent.ID)
+			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
+			h.sleep(remember - keep)
+			later := h.done("later")
+			open := h.fresh(wish("a", "open"))
+			h.sleep(keep)
+			h.seal()
+			p := ledger.Prune{Keep: keep, Remember: remember, Limit: 1}
+			want := h.prunable(p)
+			if want.Compacted != 3 || want.Forgotten != 2 || want.Bytes < int64(len(parent.Intent)+len(child.Intent)+len(later.Intent)) {
+				h.Errorf("counted %+v, want 3 compacted, and the 2 oldest forgotten after it", want)
+			}
+			for _, r := range []ledger.Record{parent, child, later, open} {
+				h.same(r, h.get(r))
+			}
+			var did ledger.Pruned
+			for {
+				step := h.prune(1)
+				if step.Compacted+step.Forgotten == 0 {
+					break
+				}
+				did.Compacted, did.Forgotten = did.Compacted+step.Compacted, did.Forgotten+step.Forgotten
+			}
+			if did.Compacted != want.Compacted || did.Forgotten != want.Forgotten {
+				h.Errorf("pruned %+v, counted %+v", did, want)
+			}
+			h.lost(parent, child, later)
 		},
 	},
 	"limit": {

@@ -89,6 +89,9 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if rows, at.Ended, err = t.sealedOf(rows, at.Ended, sealing); err != nil {
 		return at, err
 	}
+	if p.DryRun {
+		return t.count(p, at, rows, sealing)
+	}
 	if rows, err = t.ripe(p, rows); err != nil {
 		return at, err
 	}
@@ -100,6 +103,73 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		return at, t.forget(p, rows)
 	}
 	return at, t.compact(p, rows)
+}
+
+// count counts the rows that would be pruned.
+func (t *tx) count(p ledger.Prune, at driver.Sweep, rows []row, sealing bool) (driver.Sweep, error) {
+	var err error
+	if !at.Tombstones {
+		if rows, err = t.ripe(p, rows); err != nil {
+			return at, err
+		}
+	}
+	forgets, err := t.forgetsAlso(p, rows, sealing)
+	if err != nil {
+		return at, err
+	}
+	var numbers []int64
+	for _, r := range rows {
+		if at.Tombstones && !forgets[r.rec.ID] {
+			continue
+		}
+		if !at.Tombstones && forgets[r.rec.ID] {
+			at.Forgotten++
+		}
+		at.Done++
+		at.Bytes += r.rec.Contents()
+		numbers = append(numbers, r.n)
+	}
+	var size int64
+	err = t.l.ask(t.ctx, t.pgx, t.l.sql.Text("events_size"), []any{numbers}, func(rows pgx.Rows) (err error) {
+		size, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int64])
+		return err
+	})
+	at.Bytes += size
+	return at, err
+}
+
+// forgetsAlso returns those of some rows, which are tombstones or will be, that are deleted when
+// all is pruned.
+func (t *tx) forgetsAlso(p ledger.Prune, rows []row, sealing bool) (forgets map[ledger.ID]bool, err error) {
+	holds, err := t.holds()
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.surroundings(rows)
+	if err != nil {
+		return nil, err
+	}
+	var others []row
+	for _, of := range all {
+		others = append(others, of.rows...)
+	}
+	if others, _, err = t.sealedOf(others, false, sealing); err != nil {
+		return nil, err
+	}
+	if others, err = t.ripe(p, others); err != nil {
+		return nil, err
+	}
+	ripe, forgets := map[ledger.ID]bool{}, map[ledger.ID]bool{}
+	for _, r := range others {
+		ripe[r.rec.ID] = true
+	}
+	for i, r := range rows {
+		if _, held := holds.On(r.rec, all[i].relatives...); held {
+			continue
+		}
+		forgets[r.rec.ID], _ = p.ForgetsAlso(r.rec, t.now, func(other ledger.Record) (bool, error) { return ripe[other.ID], nil }, all[i].relatives...)
+	}
+	return forgets, nil
 }
 
 // sealedOf returns those rows that have no unsealed events, where a sealer has begun. Where too
@@ -171,6 +241,7 @@ func (t *tx) ripe(p ledger.Prune, rows []row) (ripe []row, err error) {
 // and the one that compensates it, where they exist, and whether another write waits for it.
 type surrounding struct {
 	relatives []ledger.Record
+	rows      []row // of the relatives that can be read
 	followed  bool
 }
 
@@ -201,7 +272,10 @@ func (t *tx) surroundings(rows []row) (all []surrounding, err error) {
 		of := surrounding{followed: followed[string(r.rec.ID)]}
 		for _, id := range []ledger.ID{r.rec.Parent, r.rec.Child} {
 			if other, ok := relatives[id]; ok {
-				of.relatives = append(of.relatives, other)
+				of.relatives = append(of.relatives, other.rec)
+				if other.rec.ID != "" {
+					of.rows = append(of.rows, other)
+				}
 			}
 		}
 		all = append(all, of)
@@ -211,8 +285,8 @@ func (t *tx) surroundings(rows []row) (all []surrounding, err error) {
 
 // relatives returns the existing ones of some writes. One that cannot be read is the zero record,
 // which is not done.
-func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err error) {
-	found = make(map[ledger.ID]ledger.Record)
+func (t *tx) relatives(ids []string) (found map[ledger.ID]row, err error) {
+	found = make(map[ledger.ID]row)
 	if len(ids) == 0 {
 		return found, nil
 	}
@@ -221,11 +295,11 @@ func (t *tx) relatives(ids []string) (found map[ledger.ID]ledger.Record, err err
 			r, err := scanRow(rows)
 			switch {
 			case unreadable(err) != "" || errors.Is(err, ledger.ErrVersion):
-				found[r.rec.ID] = ledger.Record{}
+				found[r.rec.ID] = row{}
 			case err != nil:
 				return err
 			default:
-				found[r.rec.ID] = r.rec
+				found[r.rec.ID] = r
 			}
 		}
 		return rows.Err()

@@ -99,6 +99,12 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		if unsealed[r.n] {
 			continue
 		}
+		if p.DryRun {
+			if at, err = t.count(p, at, r, now, holds, unsealed); err != nil {
+				return at, err
+			}
+			continue
+		}
 		ripe, err := t.ripe(p, r, now, holds)
 		switch {
 		case err != nil:
@@ -116,6 +122,37 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 		at.Done++
 	}
 	return at, nil
+}
+
+// count counts a row if it would be pruned.
+func (t *tx) count(p ledger.Prune, at driver.Sweep, r row, now time.Time, holds ledger.Holds, unsealed map[int64]bool) (driver.Sweep, error) {
+	relatives, unread, err := t.relatives(r)
+	if _, held := holds.On(r.rec, relatives...); err != nil || unread != "" || held {
+		return at, err
+	}
+	if !r.rec.Tombstone {
+		ripe, err := t.ripe(p, r, now, holds)
+		if err != nil || !ripe {
+			return at, err
+		}
+	}
+	forgets, err := p.ForgetsAlso(r.rec, now, func(other ledger.Record) (bool, error) {
+		of, found, err := t.write(other.ID)
+		if err != nil || !found || unsealed[of.n] {
+			return false, err
+		}
+		return t.ripe(p, of, now, holds)
+	}, relatives...)
+	if err != nil || at.Tombstones && !forgets {
+		return at, err
+	}
+	if !at.Tombstones && forgets {
+		at.Forgotten++
+	}
+	at.Done++
+	at.Bytes += r.rec.Contents()
+	t.eventsSize.BindInt64(1, r.n)
+	return at, each(t.path, t.eventsSize, func() error { at.Bytes += t.eventsSize.ColumnInt64(0); return nil })
 }
 
 // sweepable returns the next rows to read. A row that cannot be read is left alone.

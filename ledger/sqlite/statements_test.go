@@ -57,6 +57,7 @@ var plans = map[string]string{
 	"has_follower":              "SEARCH w USING COVERING INDEX ledger_writes_queued_behind (queued_behind=?)",
 	"clear_intent":              "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",
 	"delete_events":             "SEARCH ledger_events USING PRIMARY KEY (write=?)",
+	"events_size":               "SEARCH e USING PRIMARY KEY (write=?)",
 	"delete_write":              "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",
 	"delete_refused":            "SEARCH ledger_outbox USING INTEGER PRIMARY KEY (rowid=?); LIST SUBQUERY 2; SCAN o USING INDEX ledger_outbox_refused; LIST SUBQUERY 1; SCAN json_each VIRTUAL TABLE INDEX 1:; CREATE BLOOM FILTER",
 	"erase_write":               "SEARCH ledger_writes USING INTEGER PRIMARY KEY (rowid=?)",

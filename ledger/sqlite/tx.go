@@ -47,6 +47,7 @@ type tx struct {
 	note, setNote                            *sqlite.Stmt
 	tombstones, compactable                  *sqlite.Stmt
 	followed, clear, clearEvents             *sqlite.Stmt
+	eventsSize                               *sqlite.Stmt
 	deleteWrite, deleteRefused               *sqlite.Stmt
 	savepoint, release, rollbackTo           *sqlite.Stmt
 	document, insertDocument, updateDocument *sqlite.Stmt
@@ -87,7 +88,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		"insert_event": &t.event, "entries": &t.oldestEntries, "entries_of": &t.entriesOf, "entry": &t.entry,
 		"delete_entry": &t.taken, "refuse_entry": &t.refuse, "note": &t.note, "set_note": &t.setNote,
 		"tombstones": &t.tombstones, "compactable": &t.compactable, "has_follower": &t.followed,
-		"clear_intent": &t.clear, "delete_events": &t.clearEvents, "delete_write": &t.deleteWrite,
+		"clear_intent": &t.clear, "delete_events": &t.clearEvents, "events_size": &t.eventsSize, "delete_write": &t.deleteWrite,
 		"delete_refused": &t.deleteRefused, "document": &t.document, "insert_document": &t.insertDocument,
 		"update_document": &t.updateDocument, "done_documents": &t.doneDocument, "collection_in_use": &t.inUse,
 		"delete_members": &t.deleteMembers, "delete_document": &t.deleteDocument, "insert_change": &t.change,

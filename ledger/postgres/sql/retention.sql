@@ -51,6 +51,11 @@ DELETE FROM @ledger_writes WHERE id = ANY ($1::text[])
 -- name: delete_events
 DELETE FROM @ledger_events WHERE write = ANY ($1::bigint[])
 
+-- name: events_size
+-- How many bytes the events of these writes have.
+SELECT coalesce(sum(octet_length(e.body) + coalesce(octet_length(e.evidence), 0) + coalesce(octet_length(e.mismatches), 0)), 0)::bigint
+FROM @ledger_events AS e WHERE e.write = ANY ($1::bigint[])
+
 -- name: erase_writes
 -- Removes the contents of writes. A write whose key was erased no longer holds its
 -- operation, since another write of the same operation may have been erased before. It

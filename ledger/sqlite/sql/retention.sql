@@ -36,6 +36,11 @@ UPDATE ledger_writes SET intent = '' WHERE n = ?1
 -- name: delete_events
 DELETE FROM ledger_events WHERE write = ?1
 
+-- name: events_size
+-- How many bytes the events of a write have.
+SELECT coalesce(sum(octet_length(e.body) + coalesce(octet_length(e.evidence), 0) + coalesce(octet_length(e.mismatches), 0)), 0)
+FROM ledger_events AS e WHERE e.write = ?1
+
 -- name: delete_write
 DELETE FROM ledger_writes WHERE n = ?1
 
