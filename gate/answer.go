@@ -87,6 +87,9 @@ func (q gating) response(s step, decision Decision, reason string, previous Deci
 		r.ApprovalID = approvalID(q.workflowID, s.ID, s.Hold.Number)
 		r.ApprovalURL = q.opts.approvalURL(q.workflowID, s.ID)
 	}
+	if s.status() == Pending {
+		r.ReviewURL = q.opts.reviewURL(q.workflowID, s.ID)
+	}
 	switch {
 	case decision == Allow:
 		r.Lease = s.lease(granted)

@@ -83,6 +83,8 @@ type Options struct {
 	// BaseURL is the prefix of approval URLs, "https://host/api/v1". Default none: no URLs are
 	// returned.
 	BaseURL string
+	// ReviewUI is the address of the review UI, "https://host". Default none: answers name no page.
+	ReviewUI string
 	// Redaction keeps sensitive values out of answers. Default: nothing is sensitive.
 	Redaction Redaction
 	// Logger receives errors that no caller receives. Default [slog.Default].

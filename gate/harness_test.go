@@ -114,7 +114,7 @@ func newBench(t *testing.T, change func(*gate.Options)) *bench {
 func benchOn(t *testing.T, s gate.Store, change func(*gate.Options)) *bench {
 	t.Helper()
 	b := &bench{t: t, store: &counting{Store: s}, rules: &rules{says: gate.Allow}, dest: &destination{}}
-	o := &gate.Options{Rules: b.rules, Reader: b.dest, BaseURL: "https://gate.example/api/v1", Logger: slog.New(slog.DiscardHandler)}
+	o := &gate.Options{Rules: b.rules, Reader: b.dest, BaseURL: "https://gate.example/api/v1", ReviewUI: "https://gate.example", Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(o)
 	}

@@ -33,8 +33,9 @@ func TestHoldAndApproval(t *testing.T) {
 		b, wf := holding(t, nil)
 		held := b.ask(wf, "transfer", keyed(invoice))
 		space := uuid.MustParse("a1b2c3d4-e5f6-7890-abcd-ef1234567890")
-		same(t, "the hold", []any{held.Decision, held.ApprovalID, held.ApprovalURL, held.Lease == nil},
-			[]any{gate.RequireApproval, uuid.NewSHA1(space, []byte(wf+":transfer")).String(), "https://gate.example/api/v1/workflows/" + wf + "/steps/transfer/approve", true})
+		same(t, "the hold", []any{held.Decision, held.ApprovalID, held.ApprovalURL, held.ReviewURL, held.Lease == nil},
+			[]any{gate.RequireApproval, uuid.NewSHA1(space, []byte(wf+":transfer")).String(), "https://gate.example/api/v1/workflows/" + wf + "/steps/transfer/approve",
+				"https://gate.example/workflows/" + wf + "/steps/transfer", true})
 		asked := b.operation(wf, "transfer")
 		same(t, "the operation", []any{asked.State, asked.RequestedBy}, []any{ledger.Held, "agent-1"})
 		pending, err := b.gate.Pending(t.Context(), alice, 0)

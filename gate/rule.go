@@ -185,12 +185,25 @@ func bounded(matches []PolicyMatch) []PolicyMatch {
 
 func cut(s string) string { return visible.Cut(s, maxPolicyText) }
 
-// approvalURL is where a reviewer approves a step.
+// approvalURL is where a reviewer's program approves a step.
 func (o *Options) approvalURL(workflowID, stepID string) string {
-	if o.BaseURL == "" {
+	at := stepURL(o.BaseURL, workflowID, stepID)
+	if at == "" {
 		return ""
 	}
-	return strings.TrimRight(o.BaseURL, "/") + "/workflows/" + url.PathEscape(workflowID) + "/steps/" + url.PathEscape(stepID) + "/approve"
+	return at + "/approve"
+}
+
+// reviewURL is the page of a step.
+func (o *Options) reviewURL(workflowID, stepID string) string {
+	return stepURL(o.ReviewUI, workflowID, stepID)
+}
+
+func stepURL(base, workflowID, stepID string) string {
+	if base == "" {
+		return ""
+	}
+	return strings.TrimRight(base, "/") + "/workflows/" + url.PathEscape(workflowID) + "/steps/" + url.PathEscape(stepID)
 }
 
 // reservation reserves the business operation of a step that begins one.

@@ -127,7 +127,10 @@ type GateResponse struct {
 	DecisionSource    string        `json:"decision_source"` // fresh, cached; deprecated in the contract
 	RetryContext      RetryContext  `json:"retry_context"`
 
-	// Ours from here on. Lease is set when the decision is allow: whether this caller may carry
+	// Ours from here on. ReviewURL is the page where a reviewer decides, set while the step waits
+	// for approval, by a server with a review UI. ApprovalURL takes the decision of a program.
+	ReviewURL string `json:"review_url,omitempty"`
+	// Lease is set when the decision is allow: whether this caller may carry
 	// the step out now, or must wait for another one.
 	*Lease
 	// Prior is set when the decision is block because another workflow began the business

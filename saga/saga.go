@@ -38,6 +38,9 @@ type Saga struct {
 	Trace string `json:"trace,omitempty"`
 	// PastPivot reports that it can only go forward.
 	PastPivot bool `json:"past_pivot"`
+	// ReviewURL is the page where a reviewer sees to it, while it or one of its writes waits for
+	// one. The engine leaves it empty; a server with a review UI sets it.
+	ReviewURL string `json:"review_url,omitempty"`
 	// Back is why it goes back, Stopped why it goes no further; nil when it does neither.
 	Back    *Decision `json:"back,omitempty"`
 	Stopped *Decision `json:"stopped,omitempty"`

@@ -58,6 +58,9 @@ func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 		return nil, err
 	}
 	o.Reader, o.BaseURL = h.engine, where+"/api/v1"
+	if d.Config.Server.ReviewUI {
+		o.ReviewUI = where
+	}
 	h.gate = d.Gate(reg, o)
 	h.background["the gate"] = h.gate.Work
 	parts := service.Parts{Writes: h.engine, Ledger: d.Ledger, Registry: reg, Sagas: h.sagas, Steps: h.gate, Types: d.types(), Events: h.events, Logger: d.Log}

@@ -3,11 +3,14 @@ package service
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -31,7 +34,7 @@ func (o *Service) BeginSaga(ctx context.Context, who Who, p saga.Plan) (saga.Sag
 			of = append(of, *step.Undo)
 		}
 	}
-	return s, o.cleaned(who, err, of...)
+	return o.pageOf(s), o.cleaned(who, err, of...)
 }
 
 // sagas fails where there are none, or the caller may not do this to them.
@@ -57,7 +60,19 @@ func (o *Service) Saga(ctx context.Context, who Who, id string) (saga.Saga, erro
 			return saga.Saga{}, fmt.Errorf("%w: %q", saga.ErrNotFound, id)
 		}
 	}
-	return s, err
+	return o.pageOf(s), err
+}
+
+// pageOf is a saga with the address of its page, if it or one of its writes waits for a
+// reviewer.
+func (o *Service) pageOf(s saga.Saga) saga.Saga {
+	waits := s.State == saga.Review || slices.ContainsFunc(s.Steps, func(t saga.StepState) bool {
+		return t.Status.Group() == ledger.NeedsReview || t.UndoStatus.Group() == ledger.NeedsReview
+	})
+	if waits && o.parts.ReviewUI != "" {
+		s.ReviewURL = o.parts.ReviewUI + "/sagas/" + url.PathEscape(s.ID)
+	}
+	return s
 }
 
 // Sagas lists sagas of the own tenant, newest first, of any state where none is
@@ -66,7 +81,11 @@ func (o *Service) Sagas(ctx context.Context, who Who, limit int, states ...saga.
 	if err := o.sagas(who, access.Trace); err != nil {
 		return nil, err
 	}
-	return o.parts.Sagas.List(ctx, who.Tenant, limit, states...)
+	all, err := o.parts.Sagas.List(ctx, who.Tenant, limit, states...)
+	for i, s := range all {
+		all[i] = o.pageOf(s)
+	}
+	return all, err
 }
 
 // CancelSaga makes a saga compensate.

@@ -48,7 +48,7 @@ func newFixture(t *testing.T) fixture {
 	t.Cleanup(e.Close)
 	gate := gate.New(book, &gate.Options{Reader: e})
 	return fixture{service.New(service.Parts{Writes: e, Ledger: book, Registry: &reg, Steps: gate,
-		Sagas: saga.New(book, e, nil), Types: map[string]string{"orders": "simulated"}}), world, book, gate}
+		Sagas: saga.New(book, e, nil), Types: map[string]string{"orders": "simulated"}, ReviewUI: "https://readback.example"}), world, book, gate}
 }
 
 func who(role engine.Role) service.Who {
@@ -562,4 +562,35 @@ type putBack struct{ *ledger.Memory }
 
 func (putBack) Follow(context.Context, ledger.Following) ([]ledger.Change, string, error) {
 	return nil, "", ledger.Place{N: 7, Mark: 7}.Reaches(1, 5, nil)
+}
+
+// kept has one saga.
+type kept struct {
+	service.Sagas
+	saga saga.Saga
+}
+
+func (k kept) Get(context.Context, string, string) (saga.Saga, error) { return k.saga, nil }
+
+// A saga that a reviewer must see to, or one of whose writes waits for one, has the address
+// of its page.
+func TestASagaThatWaitsHasItsPage(t *testing.T) {
+	for name, c := range map[string]struct {
+		saga saga.Saga
+		want string
+	}{
+		"in review":      {saga.Saga{State: saga.Review}, "https://readback.example/sagas/trip%201"},
+		"a held step":    {saga.Saga{State: saga.Running, Steps: []saga.StepState{{Status: ledger.StatusHeld}}}, "https://readback.example/sagas/trip%201"},
+		"an undo":        {saga.Saga{State: saga.Running, Steps: []saga.StepState{{UndoStatus: ledger.StatusReview}}}, "https://readback.example/sagas/trip%201"},
+		"under way":      {saga.Saga{State: saga.Running, Steps: []saga.StepState{{Status: ledger.InProgress}, {}}}, ""},
+		"done, verified": {saga.Saga{State: saga.Done, Steps: []saga.StepState{{Status: ledger.Verified}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.saga.ID = "trip 1"
+			f := service.New(service.Parts{Sagas: kept{saga: c.saga}, ReviewUI: "https://readback.example"})
+			if s, err := f.Saga(t.Context(), who(engine.RoleAgent), c.saga.ID); err != nil || s.ReviewURL != c.want {
+				t.Errorf("%q, %v; want %q", s.ReviewURL, err, c.want)
+			}
+		})
+	}
 }
