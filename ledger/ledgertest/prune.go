@@ -44,7 +44,8 @@ func (h *harness) pruneAsItIs(p ledger.Prune) ledger.Pruned {
 		h.Fatalf("prune: %v", err)
 	}
 	after := h.prunable(p)
-	if before.Compacted != did.Compacted+after.Compacted || before.Forgotten != did.Forgotten+after.Forgotten {
+	nothing := did.Compacted+did.Forgotten == 0 && after.Compacted+after.Forgotten > 0
+	if nothing || before.Compacted != did.Compacted+after.Compacted || before.Forgotten != did.Forgotten+after.Forgotten {
 		h.Errorf("a dry run counted %+v; pruned were %+v, and then it counted %+v", before, did, after)
 	}
 	return did
