@@ -1,0 +1,94 @@
+package snippets
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shown is the only block of a page that has these words, in the shape in which the page has it.
+func shown(t *testing.T, page, words string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(page)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, m := range fence.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(m[2], words) {
+			found = append(found, m[2])
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s has %d blocks with %q, want one", page, len(found), words)
+	}
+	return found[0]
+}
+
+// dev is a server as in the shell of a reader who tries it out: no request has a token.
+func dev(t *testing.T) *place {
+	t.Helper()
+	t.Parallel()
+	readback, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, dir: t.TempDir(), written: make(chan struct{}), held: make(chan struct{})}
+	close(p.held)
+	p.openShop()
+	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain}\n", p.shop))
+	s, err := readback.Serve(t.Output(), "--dev", "--listen", "127.0.0.1:0", "--config", p.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.End(); err != nil {
+			t.Error(err)
+		}
+	})
+	p.url = s.URL
+	return p
+}
+
+// shell has a shell run a block, with the server of this place where the block names another.
+func (p *place) shell(block string) string {
+	p.t.Helper()
+	block = strings.NewReplacer("http://127.0.0.1:8080", p.url, "127.0.0.1:8080", strings.TrimPrefix(p.url, "http://")).Replace(block)
+	out, errs, err := p.run(exec.CommandContext(p.t.Context(), "sh", "-ec", block))
+	if err != nil {
+		p.t.Fatalf("%v: %s%s", err, out, errs)
+	}
+	return out
+}
+
+// The first request of README.md is verified although its response is lost, and so is its repeat.
+func TestReadme(t *testing.T) {
+	p := dev(t)
+	p.loses("INV-7721")
+	request := shown(t, "README.md", "curl ")
+	for _, replayed := range []string{`"replayed":false`, `"replayed":true`} {
+		if out := p.shell(request); !strings.Contains(out, `"status":"verified"`) || !strings.Contains(out, replayed) {
+			t.Errorf("the response is %s, want it verified and %s", out, replayed)
+		}
+	}
+	p.hasOne("INV-7721")
+}
+
+// The walk through a workflow in the guide of the gate ends with a completed step and workflow.
+func TestGateWalk(t *testing.T) {
+	p := dev(t)
+	const begin, id = `curl -s $api -d '{"workflow_name": "invoice run"}'`, "wf=wf_…    # the ID in the response"
+	walk := shown(t, "docs/guide/gate.md", begin)
+	if !strings.Contains(walk, id) {
+		t.Fatalf("the page has no %q", id)
+	}
+	out := p.shell(strings.NewReplacer(begin, begin+" | tee begun", id, `wf=$(sed 's/.*"workflow_id":"\([^"]*\)".*/\1/' begun)`).Replace(walk))
+	for _, want := range []string{`"workflow_id":"wf_`, `"decision":"allow"`, "\n204\n", `"status":"completed"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the responses are\n%s\nwant %s in them", out, want)
+		}
+	}
+}
