@@ -23,6 +23,7 @@ type backend interface {
 	View(ctx context.Context, who access.Identity, id ledger.ID) (service.View, error)
 	Find(ctx context.Context, who access.Identity, s ledger.Search) (ledger.SearchResult, error)
 	Decide(ctx context.Context, who access.Identity, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error)
+	Assign(ctx context.Context, who access.Identity, id ledger.ID, take bool) error
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error
 
 	Inbox(ctx context.Context, who access.Identity, q service.InboxQuery) (service.Inbox, error)

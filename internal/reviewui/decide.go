@@ -64,43 +64,55 @@ func (d *app) decide(v *visit) error {
 	if err != nil {
 		return err
 	}
-	s, path := decisionOf(v.form), writePath(view.Record.ID)
+	s := decisionOf(v.form)
 	if len(s.Problem) > 0 || s.Error != "" {
 		return d.showWrite(v, http.StatusUnprocessableEntity, view, s, nil)
 	}
+	next := d.nextAfter(v, view.Record.ID)
+	done, err := d.carryOut(v, view, s, decideWait)
+	if err == nil {
+		return v.to(next.after(view.Record.ID, done))
+	}
+	return d.refused(v, s, err, next)
+}
+
+// carryOut carries out a decision about what the reviewer saw of a write, once if it is sent
+// twice. It returns the word of the message for the next page. It fails with [engine.ErrChanged]
+// if the write has changed since.
+func (d *app) carryOut(v *visit, view service.View, s decision, wait time.Duration) (done string, err error) {
 	if s.taken(v.who, view.Events) {
-		return v.to(path + "?done=" + url.QueryEscape(string(s.word)))
+		return string(s.word), nil
 	}
 	if s.Seq != view.Record.Seq {
-		s.Error = "Something has happened to this write since you read it. Nothing was done: read it as it is now, and decide again."
-		return d.showWrite(v, http.StatusConflict, view, s, nil)
+		return "", engine.ErrChanged
 	}
 	// Decisions about one write are serialized: the second of two clicks finds the result
 	// of the first, and does not decide about it.
-	if _, busy := d.inHand.LoadOrStore(view.Record.ID, true); busy {
-		return v.to(path + "?done=busy")
+	id := view.Record.ID
+	if _, busy := d.inHand.LoadOrStore(id, true); busy {
+		return doneBusy, nil
 	}
-	defer d.inHand.Delete(view.Record.ID)
-	if again, err := d.view(v); err != nil || again.Record.Seq != s.Seq {
-		return v.to(path + "?done=busy")
+	defer d.inHand.Delete(id)
+	if again, err := d.service.View(v.r.Context(), v.who, id); err != nil || again.Record.Seq != s.Seq {
+		return doneBusy, nil
 	}
-	_, err = d.service.Decide(v.r.Context(), v.who, view.Record.ID, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, decideWait)
-	if err == nil {
-		return v.to(path + "?done=" + url.QueryEscape(string(s.word)))
-	}
-	return d.refused(v, s, err)
+	_, err = d.service.Decide(v.r.Context(), v.who, id, engine.Decision{Word: s.word, By: v.who.Name, Reason: s.reason, Force: s.force, Digest: s.Digest, Seq: s.Seq}, wait)
+	return string(s.word), err
 }
+
+// doneBusy says that another decision about the write is being carried out.
+const doneBusy = "busy"
 
 // refused shows the write again, with the reason why the decision was not accepted and
 // the text that was typed.
-func (d *app) refused(v *visit, s decision, err error) error {
+func (d *app) refused(v *visit, s decision, err error, next place) error {
 	f, expected := failureOf(err)
 	view, gone := d.view(v)
 	if gone != nil || !expected {
 		return err
 	}
 	if s.taken(v.who, view.Events) {
-		return v.to(writePath(view.Record.ID) + "?done=" + url.QueryEscape(string(s.word)))
+		return v.to(next.after(view.Record.ID, string(s.word)))
 	}
 	s.Error = f.Text
 	return d.showWrite(v, f.Status, view, s, nil)
@@ -134,11 +146,11 @@ func decisionMessage(v *visit, view service.View) *message {
 	switch word {
 	case "":
 		return nil
-	case "busy":
-		return &message{"calm", "A decision about this write is being carried out. What came of it is shown here."}
+	case doneBusy:
+		return &message{Class: "calm", Text: "A decision about this write is being carried out. What came of it is shown here."}
 	case "yielded":
 		if view.Record.Yielded {
-			return &message{"good", "The operation was released."}
+			return &message{Class: "good", Text: "The operation was released."}
 		}
 		return nil
 	}
@@ -148,7 +160,7 @@ func decisionMessage(v *visit, view service.View) *message {
 	if !mine {
 		return nil
 	}
-	return &message{"good", decisions[word].past + ". " + report.Sentence(view.Outcome.Text)}
+	return &message{Class: "good", Text: decisions[word].past + ". " + report.Sentence(view.Outcome.Text)}
 }
 
 // yield releases the business operation of a write.

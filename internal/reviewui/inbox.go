@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
@@ -33,6 +34,7 @@ type inboxPage struct {
 	Filters []filter
 	Order   string // in which the writes are
 	Writes  []waiting
+	Many    *bulk // the form that decides about several, nil for none
 	Steps   []waiting
 	Sagas   []waiting
 	More    bool // more steps or sagas than are shown
@@ -217,6 +219,10 @@ func reasonWord(reason string) string { return cmp.Or(reasonWords[reason], reaso
 // waiting is one entry of the inbox.
 type waiting struct {
 	Link    string
+	N       int    // its number on the page
+	Pick    string // the field that selects it, "" for none
+	Seen    string // its value: what is shown of it
+	Picked  bool
 	Title   string
 	Sets    string // the first values that it sets
 	From    string // its tool and workflow
@@ -241,10 +247,18 @@ func (d *app) inbox(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return d.showInbox(v, http.StatusOK, in, q)
+	var picks []pick
+	if v.r.URL.Query().Get("select") == "all" {
+		for _, w := range in.Writes {
+			picks = append(picks, pickOf(w.Record))
+		}
+	}
+	return d.showInbox(v, http.StatusOK, in, q, bulk{}, "", picks)
 }
 
-func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQuery) error {
+// showInbox shows a page of the inbox, with the form of a decision that was refused, if any, and
+// the writes that are selected in it.
+func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQuery, many bulk, choice string, picks []pick) error {
 	b := inboxPage{More: len(in.Steps) == maxPending || len(in.Sagas) == maxPending, Unread: unreadable(in.Unread), Filters: filtersOf(in, q)}
 	now, review, held := time.Now(), 0, 0
 	for _, c := range in.Counts {
@@ -254,8 +268,14 @@ func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQ
 			held += c.Count
 		}
 	}
-	for _, w := range in.Writes {
-		b.Writes = append(b.Writes, waitingWrite(w))
+	for i, w := range in.Writes {
+		one := waitingWrite(w)
+		one.Link = writeFrom(w.Record.ID, inboxPath(q))
+		if v.may(access.Decide) {
+			p := pickOf(w.Record)
+			one.N, one.Pick, one.Seen, one.Picked = i, pickPrefix+string(p.id), p.value(), slices.Contains(picks, p)
+		}
+		b.Writes = append(b.Writes, one)
 	}
 	for _, s := range in.Steps {
 		b.Steps = append(b.Steps, waitingStep(s, now))
@@ -274,6 +294,11 @@ func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQ
 	if page.After = in.Next; in.Next != "" {
 		b.Next = inboxPath(page)
 	}
+	if v.may(access.Decide) && len(in.Writes) > 0 {
+		many.From, many.Choices, many.None = inboxPath(q), manyChoices(in.Writes, choice), inboxPath(q)
+		many.All = many.None + map[bool]string{true: "&", false: "?"}[strings.Contains(many.None, "?")] + "select=all"
+		b.Many = &many
+	}
 	b.Counts = []tally{{"bad", "in review", review, "#writes"}, {"warn", "held", held, "#writes"},
 		{"warn", "to approve at the gate", len(in.Steps), "#steps"}, {"bad", "sagas", len(in.Sagas), "#sagas"}}
 	total, more := review+held+len(in.Steps)+len(in.Sagas), ""
@@ -286,19 +311,24 @@ func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQ
 		title = fmt.Sprintf("(%d%s) Inbox", total, more)
 	}
 	p := d.page(v, title, "inbox", b)
-	p.Live, p.Message = true, fixedMessage(v)
+	p.Live, p.Message, p.Back = true, cmp.Or(d.decidedMessage(v), fixedMessage(v)), inboxPath(q)
 	return d.show(v, status, "inbox", p)
 }
+
+// pickOf selects a write as it is shown.
+func pickOf(r ledger.Record) pick { return pick{r.ID, r.Seq, r.Digest} }
 
 // maxPending is how many steps and sagas a page has.
 const maxPending = 100
 
 // fixed are the messages that are shown once, to the user who acted.
 var fixed = map[string]message{
-	"step":     {"good", "The gate has taken your decision about the step. It is kept with your name and reason."},
-	"stopped":  {"good", "Stopped. No worker sends what it holds, from within a second on."},
-	"released": {"good", "Released. What was held continues by itself."},
-	"saga":     {"good", "The saga has taken your decision. Its current state is shown here."},
+	"step":     {Class: "good", Text: "The gate has taken your decision about the step. It is kept with your name and reason."},
+	"stopped":  {Class: "good", Text: "Stopped. No worker sends what it holds, from within a second on."},
+	"released": {Class: "good", Text: "Released. What was held continues by itself."},
+	"taken":    {Class: "good", Text: "The selected writes are assigned to you. Other reviewers see it, and can still decide."},
+	"given":    {Class: "good", Text: "The selected writes are assigned to no reviewer."},
+	"saga":     {Class: "good", Text: "The saga has taken your decision. Its current state is shown here."},
 }
 
 // messageCookie carries the name of a message to the next page. A link cannot fake one.

@@ -61,6 +61,7 @@ func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engin
 	}
 	return engine.Outcome{}, f.err
 }
+func (f *fake) Assign(context.Context, access.Identity, ledger.ID, bool) error  { return f.err }
 func (f *fake) Yield(context.Context, access.Identity, ledger.ID, string) error { return f.err }
 func (f *fake) Inbox(context.Context, access.Identity, service.InboxQuery) (service.Inbox, error) {
 	return f.inbox, f.err
@@ -274,9 +275,9 @@ func TestForeignTextIsText(t *testing.T) {
 				})
 			}
 		}
-		for _, path := range []string{"/writes/x/decision", "/writes/x/yield", "/sagas/x/cancel", "/destinations/stop", step + "/decision"} {
+		for _, path := range []string{"/writes/x/decision", "/inbox/decisions", "/writes/x/assignment", "/writes/x/yield", "/sagas/x/cancel", "/destinations/stop", step + "/decision"} {
 			t.Run(fmt.Sprint(state, "POST", path), func(t *testing.T) {
-				a := operator.send(t, h, http.MethodPost, path, map[string][]string{"choice": {evil}, "reason": {evil}, "tool": {evil}, "destination": {evil}, "seq": {evil}, "digest": {evil}, "approval": {evil}})
+				a := operator.send(t, h, http.MethodPost, path, map[string][]string{"choice": {evil}, "reason": {evil}, "tool": {evil}, "destination": {evil}, "seq": {evil}, "digest": {evil}, "approval": {evil}, "from": {evil}, pickPrefix + evil: {"1 " + evil}})
 				if a.Status == http.StatusSeeOther {
 					if to := a.Header.Get("Location"); !strings.HasPrefix(to, "/") || strings.ContainsAny(to, "<>\"\r\n") {
 						t.Errorf("sent to %q", to)

@@ -45,6 +45,8 @@ type page struct {
 type message struct {
 	Class string // "good", "bad", "calm"
 	Text  string
+	// About names the write that it is about, and Link leads to it, if the page is about others.
+	About, Link string
 }
 
 // tokenMark is the placeholder for the form token while a page is rendered. It is random
@@ -53,7 +55,7 @@ var tokenMark = rand.Text()
 
 // pages are the templates, one set for each page. They call no function that turns text
 // into markup.
-var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error")
+var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error", "many")
 
 func mustPages(all ...string) map[string]*template.Template {
 	sets := map[string]*template.Template{}

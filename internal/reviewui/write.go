@@ -45,6 +45,12 @@ type writePage struct {
 	Yield    *ask
 	Step     string // where the gate's step is decided
 	Rights   rights
+	// From is the page of the inbox that the reviewer came from, and Next leads to the next write
+	// of it; "" for none.
+	From, Next string
+	Assigned   string // the reviewer who has taken it
+	Mine       bool   // that is the user
+	Waits      bool   // it waits for a reviewer
 }
 
 // ref is the record at the destination.
@@ -111,13 +117,16 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 		b.Deciding.Any = b.Deciding.Any || c.Allowed
 		b.Choices = append(b.Choices, one)
 	}
+	d.assignment(v, view, &b)
 	b.Yield = d.yieldForm(v, r)
 	if yield != nil {
 		b.Yield = yield
 	}
 	p := d.page(v, b.Badge.Word+": "+b.Subject, "", b)
 	p.Live, p.Back = true, b.Self
-	p.Message = decisionMessage(v, view)
+	if p.Message = d.decidedMessage(v); p.Message == nil {
+		p.Message = decisionMessage(v, view)
+	}
 	return d.show(v, status, "write", p)
 }
 

@@ -219,6 +219,8 @@ type View struct {
 	Events []ledger.Event     // none for a tombstone
 	// Profile is the capabilities of its destination, nil where they are not known here.
 	Profile *connectors.Profile
+	// Assigned is the reviewer who has taken it, "" for none.
+	Assigned string
 	// Choices are the decisions that this caller may make now.
 	Choices []engine.Choice
 }
@@ -247,6 +249,9 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 		v.Profile = &p
 	}
 	v.Business = business(v.Record, v.Intent, v.Profile)
+	if v.Assigned, err = o.assignee(ctx, who.Tenant, id); err != nil {
+		return View{}, err
+	}
 	if who.May(access.Decide) == nil {
 		v.Choices, err = o.parts.Writes.Choices(engine.As(ctx, who.Principal()), who.Tenant, id)
 	}

@@ -69,7 +69,7 @@ LIMIT ?4
 -- name: waiting
 -- The writes of one tenant that wait for a reviewer, counted, and of each group those
 -- created before three times.
-SELECT w.waits, count(*), sum(w.created < ?2), sum(w.created < ?3), sum(w.created < ?4)
+SELECT w.waits, count(*), count(*) FILTER (WHERE w.created < ?2), count(*) FILTER (WHERE w.created < ?3), count(*) FILTER (WHERE w.created < ?4)
 FROM ledger_writes AS w
 WHERE w.tenant = ?1 AND w.waits IS NOT NULL
 GROUP BY w.waits
