@@ -39,6 +39,28 @@
     label();
   }
 
+  // Times come in UTC, since the server does not know where the reviewer is. They are shown in the
+  // reviewer's time, with UTC on hover. A time that is written relative to now keeps its words.
+  const written = /^\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d+)?Z$/;
+  const pad = (n) => String(n).padStart(2, "0");
+  const moment = (t) => t.getFullYear() + "-" + pad(t.getMonth() + 1) + "-" + pad(t.getDate()) + " " + pad(t.getHours()) + ":" + pad(t.getMinutes()) + ":" + pad(t.getSeconds());
+  const zone = (t) => (new Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts(t).find((p) => p.type === "timeZoneName") || {}).value || "";
+  const local = (root) => {
+    for (const el of root.querySelectorAll("time[datetime]")) {
+      const at = new Date(el.getAttribute("datetime")), text = el.textContent.trim();
+      if (Number.isNaN(at.getTime())) continue;
+      if (written.test(text)) {
+        el.title = text;
+        el.textContent = moment(at) + " " + zone(at);
+      } else if (written.test(el.title) && /^\d{2}:\d{2}:\d{2}\.\d+$/.test(text)) { // below the day in UTC
+        el.textContent = moment(at).startsWith(el.title.slice(0, 10)) ? moment(at).slice(11) : moment(at);
+      } else if (written.test(el.title)) {
+        el.title = moment(at) + " " + zone(at) + ", " + el.title;
+      }
+    }
+    for (const day of root.querySelectorAll(".date .quiet")) day.textContent = "day in UTC";
+  };
+
   // A form that is on its way is not sent twice; the server would not take it
   // twice either.
   document.addEventListener("submit", (e) => {
@@ -55,17 +77,21 @@
   // again, and its fragments are changed where they differ. A form in which
   // the reviewer writes is left alone.
   const feed = document.body.dataset.live;
+  // What the server sent is compared, not what stands in the page: extensions of browsers, and
+  // local times, change that.
+  const served = new Map([...document.querySelectorAll("[data-fragment]")].map((f) => [f.id, f.innerHTML]));
+  local(document);
   if (!feed || !window.EventSource) return;
   const write = document.querySelector("[data-write]");
-  const busy = (el) => el.contains(document.activeElement) && document.activeElement !== document.body ||
-    [...el.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => /^(checkbox|radio)$/.test(f.type) ? f.checked !== f.defaultChecked : f.value !== f.defaultValue);
+  const busy = (el) => el.contains(document.activeElement) && !document.activeElement.matches("a, body") ||
+    [...el.querySelectorAll("textarea, input:not([type=hidden])")].some((f) => /^(checkbox|radio)$/.test(f.type) ? f.checked || f.defaultChecked : f.value !== f.defaultValue);
   const bare = (el) => { // without its times, which grow older by themselves
     const copy = el.cloneNode(true);
-    for (const t of copy.querySelectorAll("time")) t.textContent = "";
+    for (const t of copy.querySelectorAll("time")) { t.textContent = ""; t.removeAttribute("title"); }
+    for (const a of copy.querySelectorAll("a[rel=next]")) a.removeAttribute("href"); // it is sealed anew each time
     return copy.innerHTML;
   };
-  // What the server sent is compared, not what stands in the page: extensions of browsers change that.
-  const served = new Map([...document.querySelectorAll("[data-fragment]")].map((f) => [f.id, f.innerHTML]));
+  const before = (id) => { const el = document.createElement("div"); el.innerHTML = served.get(id); return bare(el); };
   let asked = 0, due = false, stale = false;
   const fresh = async () => {
     due = false;
@@ -75,6 +101,7 @@
     try {
       const here = new URL(location.href);
       here.searchParams.delete("done");
+      here.searchParams.delete("decided");
       here.hash = "";
       const answer = await fetch(here, { headers: { Accept: "text/html" }, credentials: "same-origin", redirect: "error" });
       if (!answer.ok) return;
@@ -86,15 +113,17 @@
     for (const old of document.querySelectorAll("[data-fragment]")) {
       const now = page.getElementById(old.id);
       if (!now || now.innerHTML === served.get(old.id)) continue;
-      if ("form" in old.dataset && busy(old)) { waiting = true; continue; }
+      const same = before(old.id) === bare(now);
+      if ("form" in old.dataset && busy(old)) { waiting = waiting || !same; continue; }
       const focus = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
       const open = new Set([...old.querySelectorAll("details[open] > summary")].map((s) => s.textContent));
       const put = document.importNode(now, true);
       for (const s of put.querySelectorAll("details > summary")) if (open.has(s.textContent)) s.parentElement.open = true;
       served.set(old.id, now.innerHTML);
+      local(put);
       old.replaceWith(put);
       if (focus) { const a = [...put.querySelectorAll("a")].find((x) => x.getAttribute("href") === focus); if (a) a.focus(); }
-      if (bare(old) === bare(now)) continue;
+      if (same) continue;
       put.classList.add("fresh");
       changed++;
     }
