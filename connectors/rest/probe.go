@@ -67,7 +67,7 @@ func (d *Declaration) Sample(kindName string, w intent.WriteType, name string) (
 	case k == nil:
 		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: %q is not known; want one of %s", errIntent, kindName, strings.Join(d.Kinds(), ", "))
 	case k.sample == nil:
-		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: the declaration has no sample of %s", errIntent, kindName)
+		return intent.WriteIntent{}, fmt.Errorf("%w: /kind: the declaration has no sample of %s; add sample, with its key and what create sends, to the kind", errIntent, kindName)
 	case k.writes[w] == nil:
 		return intent.WriteIntent{}, fmt.Errorf("%w: /write: there is no %s of %s", errIntent, w, kindName)
 	case name == "" || len(name) > maxSample || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789") != "":

@@ -1,10 +1,14 @@
 package snippets
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,5 +94,41 @@ func TestGateWalk(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("the responses are\n%s\nwant %s in them", out, want)
 		}
+	}
+}
+
+// What the guide declares for an API of the reader's own works as shown, up to a verified write.
+func TestOwnAPI(t *testing.T) {
+	if _, err := built(); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOTEL_TOKEN", "secret")
+	var bookings []map[string]any
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("Authorization") != "Bearer secret":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.Method == http.MethodPost:
+			var b map[string]any
+			if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+				t.Error(err)
+			}
+			b["id"] = len(bookings)
+			bookings = append(bookings, b)
+			w.WriteHeader(http.StatusCreated)
+			_ = json.NewEncoder(w).Encode(b)
+		default:
+			found := slices.DeleteFunc(append([]map[string]any{}, bookings...), func(b map[string]any) bool { return b["reference"] != r.FormValue("reference") })
+			_ = json.NewEncoder(w).Encode(map[string]any{"bookings": found})
+		}
+	}))
+	t.Cleanup(api.Close)
+	const page = "docs/guide/destinations.md"
+	p := &place{t: t, dir: t.TempDir()}
+	p.file("bookings.yaml", strings.Replace(shown(t, page, "name: bookings"), "https://bookings.example/v1", api.URL, 1))
+	p.file("booking.json", shown(t, page, `"kind": "booking"`))
+	out := p.shell(shown(t, page, "readback submit"))
+	if !strings.Contains(out, "Everything is in order") || !strings.Contains(out, "\nverified  wr_") || len(bookings) != 2 {
+		t.Errorf("%d bookings, and the commands print\n%s", len(bookings), out)
 	}
 }
