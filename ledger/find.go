@@ -24,6 +24,12 @@ type Search struct {
 	KeyDigest      string
 	// Waits: any of these groups of waiting writes, at most [MaxWaits]. Default: any write.
 	Waits []WaitKind
+	// Query is what a user knows of a write: the beginning of a value of the business key, of the
+	// record's ref, of the idempotency key, of the workflow or of the ID, without regard to case.
+	// Default: any. A tombstone is found by its ID only. A sealed value matches as a whole, by its
+	// keyed digest: QueryDigests are those of Query (redact.Vault.Digests). Default: none.
+	Query        string
+	QueryDigests []string
 	// Since and Until bound the creation time: at or after, before. Default: unbounded.
 	Since, Until time.Time
 	// Oldest returns the oldest first. Default false.
@@ -62,6 +68,9 @@ func (s Search) Checked() (Search, error) {
 		slices.SortFunc(s.Waits, func(a, b WaitKind) int { return cmp.Compare(a.Text(), b.Text()) })
 		s.Waits = slices.Compact(s.Waits)
 	}
+	if s.Query != "" && folded(s.Query) == "" {
+		return s, fmt.Errorf("ledger: a search for a text without letters or digits; want one, or none")
+	}
 	if s.After != "" {
 		if _, err := ParseSearchCursor(s.After); err != nil {
 			return s, err
@@ -78,6 +87,7 @@ func (s Search) Selects(r Record) bool {
 		(anyPhase || slices.Contains(s.States, r.State) || r.State == Settled && slices.Contains(s.Settlements, r.Settlement)) &&
 		fits(s.Destination, r.Destination) && fits(s.Workflow, r.Workflow) && fits(s.CorrelationID, r.CorrelationID) &&
 		fits(s.IdempotencyKey, r.IdempotencyKey) && fits(s.KeyDigest, r.KeyDigest) && s.selectsWait(r) &&
+		(s.Query == "" || len(s.Matched(r)) > 0) &&
 		!r.Created.Before(s.Since) && (s.Until.IsZero() || r.Created.Before(s.Until))
 }
 

@@ -101,6 +101,27 @@ func (k Key) mac(purpose, tenant string, text []byte) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
+// Digests are the keyed digests that the sealed values of a tenant have if they are this text, or
+// the number that it is: one for each key, as [intent.KeyedDigest] writes it. A search finds a
+// sealed value by them. A nil vault has none.
+func (v *Vault) Digests(tenant, text string) (digests []string) {
+	if v == nil {
+		return nil
+	}
+	values := []any{text}
+	if strings.IndexAny(text, "-0123456789") == 0 && json.Valid([]byte(text)) {
+		values = append(values, json.Number(text))
+	}
+	for _, k := range v.keys {
+		for _, value := range values {
+			if form, err := canonical(value); err == nil {
+				digests = append(digests, intent.KeyedDigest(k.ID, k.digest(tenant, form)))
+			}
+		}
+	}
+	return digests
+}
+
 // canonical is the JSON of a value that is the same for all equal values and no others: a string
 // and a number of the same letters differ.
 func canonical(v any) ([]byte, error) {

@@ -22,6 +22,8 @@ func Search(b *testing.B, filled func(b *testing.B, rows int) ledger.Ledger) {
 	one := sought.Records[0]
 	for what, s := range map[string]ledger.Search{
 		"workflow": {Workflow: name}, "operation": {IdempotencyKey: one.IdempotencyKey}, "key": {KeyDigest: one.KeyDigest},
+		"text": {Query: name}, "sealed text": {Query: "ann@example.com", QueryDigests: []string{"hmac:k:0"}},
+		"text of many": {Query: "model-"}, "text of none": {Query: "A-1042"}, "id": {Query: string(one.ID)[:12]},
 		"newest": {}, "oldest": {Oldest: true}, "settled": {Settlements: []ledger.Status{ledger.Verified}},
 		"no hit": {Destination: "nowhere"},
 	} {

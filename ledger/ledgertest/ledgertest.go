@@ -90,6 +90,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger, o Options) {
 		"history":        histories,
 		"search":         searching,
 		"search page":    searchPages,
+		"search text":    searchTexts,
 		"recording":      recording,
 		"audit reads":    auditReads,
 	}

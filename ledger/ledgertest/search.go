@@ -281,7 +281,7 @@ var searching = map[string]scenario{
 			if err != nil {
 				h.Fatal(err)
 			}
-			for _, s := range []ledger.Search{{}, {Workflow: "w1"}, {CorrelationID: "trace"}, {IdempotencyKey: "invoice 7"}, {KeyDigest: rec.KeyDigest}} {
+			for _, s := range []ledger.Search{{}, {Workflow: "w1"}, {CorrelationID: "trace"}, {IdempotencyKey: "invoice 7"}, {KeyDigest: rec.KeyDigest}, {Query: "INVOICE"}} {
 				s.Tenant = "a"
 				h.meets(s, []ledger.Record{rec})
 			}
@@ -353,15 +353,18 @@ var searchPages = map[string]scenario{
 					h.Fatal(err)
 				}
 			}
-			for _, s := range []ledger.Search{{Destination: "shop"}, {Workflow: "crowd", Destination: "shop"}} {
+			for _, s := range []ledger.Search{{Destination: "shop"}, {Workflow: "crowd", Destination: "shop"}, {Query: "crowd", Destination: "shop"}} {
 				s.Tenant = "a"
 				found := h.search(s)
 				if len(found.Records) != 0 || found.Next == "" {
 					h.Errorf("%+v: %d found, next %q; want an empty page, and where to continue", s, len(found.Records), found.Next)
 				}
 			}
-			if got := h.searched(ledger.Search{Tenant: "a", Destination: "shop"}); len(got) != 1 || got[0].ID != target.ID {
-				h.Errorf("found %v in all, want %s", ids(got), target.ID)
+			for _, s := range []ledger.Search{{Destination: "shop"}, {Query: "target"}, {Query: string(target.ID)}, {Query: "target", Oldest: true}} {
+				s.Tenant = "a"
+				if got := h.searched(s); len(got) != 1 || got[0].ID != target.ID {
+					h.Errorf("%+v: found %v in all, want %s", s, ids(got), target.ID)
+				}
 			}
 		},
 	},

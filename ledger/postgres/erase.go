@@ -175,6 +175,9 @@ func (t *tx) erase(e ledger.Erasing, rows []row) error {
 	if err := t.exec("erase_search", tenants, workflows, numbers); err != nil {
 		return err
 	}
+	if err := t.removeTerms(e.Tenant, numbers); err != nil {
+		return err
+	}
 	return t.exec("delete_events", numbers)
 }
 

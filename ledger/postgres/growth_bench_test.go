@@ -50,6 +50,12 @@ func BenchmarkKeys(b *testing.B) {
 	storebench.Keys(b, func(b *testing.B, rows int) ledger.Ledger { return filled(b, s, rows) })
 }
 
+// BenchmarkSearch measures searches of a long history, and its plot.
+func BenchmarkSearch(b *testing.B) {
+	s := large(b)
+	storebench.Search(b, func(b *testing.B, rows int) ledger.Ledger { return filled(b, s, rows) })
+}
+
 // filled makes a ledger with that many settled writes: one made in the normal way, and copies of
 // the same size with keys of their own.
 func filled(b *testing.B, s *pgtest.Server, rows int) ledger.Ledger {
@@ -88,7 +94,11 @@ WITH made AS (
 	RETURNING n, id, tenant, key_digest, body),
 sought AS (
 	INSERT INTO ledger_search (n, id, tenant, workflow, correlation_id, key_digest)
-	SELECT made.n, made.id, made.tenant, made.body::json ->> 'workflow', '', made.key_digest FROM made)
+	SELECT made.n, made.id, made.tenant, made.body::json ->> 'workflow', '', made.key_digest FROM made),
+terms AS (
+	INSERT INTO ledger_terms (lot, tenant, term, n, id)
+	SELECT DISTINCT made.n / 4096, t.tenant, replace(t.term, 'model-0', made.body::json ->> 'workflow'), made.n, made.id
+	FROM made, ledger_terms AS t WHERE t.n = (SELECT min(n) FROM ledger_writes))
 INSERT INTO ledger_events (write, seq, body, evidence, mismatches)
 	SELECT made.n, e.seq, e.body, e.evidence, e.mismatches
 	FROM made, ledger_events AS e WHERE e.write = (SELECT min(n) FROM ledger_writes)`

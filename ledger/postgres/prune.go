@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -330,7 +332,24 @@ func (t *tx) compact(p ledger.Prune, rows []row) error {
 	if err := t.exec("compact", ids, bodies, fences); err != nil {
 		return err
 	}
+	if err := t.removeTerms(rows[0].rec.Tenant, numbers); err != nil {
+		return err
+	}
 	return t.exec("delete_events", numbers)
+}
+
+// removeTerms deletes all terms of some writes of a tenant.
+func (t *tx) removeTerms(tenant string, numbers []int64) error {
+	lots := make(map[int64][]int64)
+	for _, n := range numbers {
+		lots[n/ledger.TermLot] = append(lots[n/ledger.TermLot], n)
+	}
+	for _, lot := range slices.Sorted(maps.Keys(lots)) {
+		if err := t.exec("delete_terms", lot, tenant, lots[lot]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *tx) forget(p ledger.Prune, rows []row) error {

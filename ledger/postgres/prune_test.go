@@ -41,3 +41,27 @@ func TestPruneReadsOnlyWhatIsDue(t *testing.T) {
 		t.Errorf("error %v; want that the 3 of crm, and no others, were read", err)
 	}
 }
+
+// A write that was pruned leaves none of the texts by which it was found, not even one that no
+// search returns; for erased ones see TestNoRowHoldsWhatWasErased.
+func TestNoTermIsLeft(t *testing.T) {
+	d := fresh(t).movable()
+	l := d.open(nil)
+	must(t, pair(l, reservation(t, asked("pruned"))))
+	d.move(2 * time.Hour)
+	must(t, pair(l, reservation(t, asked("kept"))))
+	conn, err := pgx.Connect(t.Context(), d.dsn())
+	must(t, err)
+	defer conn.Close(context.Background())
+	terms := func(workflow string) (n int) {
+		must(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM ledger_terms WHERE id = $1", string(reservation(t, asked(workflow)).Record.ID)).Scan(&n))
+		return n
+	}
+	if terms("pruned") == 0 || terms("kept") == 0 {
+		t.Fatal("a write has no terms")
+	}
+	did, err := l.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: 24 * time.Hour})
+	if err != nil || did.Compacted != 1 || terms("pruned") != 0 || terms("kept") == 0 {
+		t.Errorf("pruned %+v, error %v; %d terms of it are left, and %d of the other", did, err, terms("pruned"), terms("kept"))
+	}
+}

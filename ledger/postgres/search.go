@@ -12,8 +12,12 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// maxSearchRead is how many writes one statement of a search reads.
-const maxSearchRead = 1000
+const (
+	// maxSearchRead is how many writes one statement of a search reads.
+	maxSearchRead = 1000
+	// maxLots is of how many lots one statement reads the terms: some milliseconds.
+	maxLots = 512
+)
 
 // Find implements [ledger.Ledger]. It reads the writes with the term that is likely to be most
 // selective, or else those in the states; all other conditions are checked in their rows. If a
@@ -33,20 +37,30 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Search
 	if s.After != "" {
 		after, _ = ledger.ParseSearchCursor(s.After) // it was checked
 	}
+	lots, err := l.lots(ctx, s, after)
+	if err != nil {
+		return ledger.SearchResult{}, err
+	}
 	for scanned, step := 0, s.Limit+1; ; step = maxSearchRead {
 		step = min(step, ledger.MaxScanned-scanned)
 		want := s.Limit - len(found.Records)
-		got, err := l.searchNext(ctx, s, after, step, want)
+		got, err := l.searchNext(ctx, s, after, step, want, lots)
 		if err != nil {
 			return ledger.SearchResult{}, err
 		}
 		last, full := got.into(&found, s)
-		more := got.scanned == step && !got.ends(s)
-		if scanned, after = scanned+got.scanned, got.last; full || len(got.rows) == want { // matches may be between them
-			after, more = last, got.scanned == step || last != got.last
+		more, ends := got.scanned == step, got.ends(s)
+		if got.scanned > 0 {
+			scanned, after = scanned+got.scanned, got.last
+		}
+		if full || len(got.rows) == want { // matches may be between them
+			after, more, ends = last, more || last != got.last, false
+		}
+		if !more && !ends {
+			more = lots.next(s.Oldest)
 		}
 		switch {
-		case !more:
+		case !more || ends:
 			return found, nil
 		case full || scanned >= ledger.MaxScanned:
 			found.Next = ledger.SearchCursor(after)
@@ -88,9 +102,71 @@ func (g searched) ends(s ledger.Search) bool {
 	return g.scanned > 0 && s.Ends(at(g.earliest))
 }
 
+// lots are those whose terms the next read of a search by text reads, and those that are left. The
+// first read is of one lot, each further one of many more, up to [maxLots]: a text that begins many
+// terms needs no more lots, and one that begins few is found in some reads.
+type lots struct{ first, last, lowest, highest int64 }
+
+// next moves to the lots after the present ones, and reports whether there are any.
+func (w *lots) next(oldest bool) bool {
+	more := min(8*(w.last-w.first+1), maxLots)
+	if oldest {
+		w.first, w.last = w.last+1, w.last+more
+	} else {
+		w.first, w.last = w.first-more, w.first-1
+	}
+	w.first, w.last = max(w.first, w.lowest), min(w.last, w.highest)
+	return w.first <= w.last
+}
+
+// all returns the present lots.
+func (w *lots) all() []int64 {
+	all := make([]int64, 0, maxLots)
+	for lot := w.first; lot <= w.last; lot++ {
+		all = append(all, lot)
+	}
+	return all
+}
+
+// lots returns the first lots that a search reads; for one that reads no terms, none and no others.
+func (l *Ledger) lots(ctx context.Context, s ledger.Search, after int64) (*lots, error) {
+	w := &lots{highest: -1}
+	if statement, _ := searchStatement(s); !strings.HasPrefix(statement, "search terms") {
+		return w, nil
+	}
+	err := l.read(ctx, l.sql.Text("term_lots"), []any{s.Tenant, statesOf(nil)}, func(rows pgx.Rows) error {
+		for rows.Next() {
+			if err := rows.Scan(&w.lowest, &w.highest); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+	if s.Oldest {
+		w.lowest = max(w.lowest, after/ledger.TermLot)
+		w.first, w.last = w.lowest, w.lowest
+	} else {
+		w.highest = min(w.highest, after/ledger.TermLot)
+		w.first, w.last = w.highest, w.highest
+	}
+	return w, err
+}
+
+// statesOf returns the names of states, of all for none.
+func statesOf(states []ledger.State) []string {
+	if len(states) == 0 {
+		states = driver.States
+	}
+	names := make([]string, 0, len(states))
+	for _, state := range states {
+		names = append(names, string(state))
+	}
+	return names
+}
+
 // searchNext reads the next writes of a search, up to a limit, and returns those that may match, at most
 // as many as are wanted.
-func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, most, want int) (g searched, err error) {
+func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, most, want int, lots *lots) (g searched, err error) {
 	statement, term := searchStatement(s)
 	wanted, ended := []string{}, []string{}
 	for _, state := range s.ScanStates() {
@@ -108,6 +184,10 @@ func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, m
 	}
 	settledAnyhow := len(s.Settlements) == 0 || slices.Contains(s.States, ledger.Settled)
 	args := []any{s.Tenant, after, int64(most), wanted, s.Destination, since, until, settledAnyhow, ended, int64(want), term}
+	if from, byTerms := term.([2][]string); byTerms {
+		id := s.IDSpan()
+		args = append(args[:len(args)-1], from[0], from[1], lots.all(), id[0], id[1])
+	}
 	err = l.read(ctx, l.sql.Text(statement), args, func(rows pgx.Rows) error {
 		g = searched{}
 		var st state
@@ -126,7 +206,8 @@ func (l *Ledger) searchNext(ctx context.Context, s ledger.Search, after int64, m
 	return g, err
 }
 
-// searchStatement returns how a search reads the writes: the name of the statement, and its argument.
+// searchStatement returns how a search reads the writes: the name of the statement, and its
+// argument; for terms, the two ends of each range of them.
 func searchStatement(s ledger.Search) (statement string, term any) {
 	direction := " newest"
 	if s.Oldest {
@@ -139,6 +220,13 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 			return "search " + w.name + direction, w.word
 		}
 	}
+	if s.Query != "" {
+		var from [2][]string
+		for _, span := range s.Spans() {
+			from[0], from[1] = append(from[0], span[0]), append(from[1], span[1])
+		}
+		return "search terms" + direction, from
+	}
 	if len(s.Waits) > 0 {
 		texts := make([]string, 0, len(s.Waits))
 		for _, w := range s.Waits {
@@ -146,26 +234,19 @@ func searchStatement(s ledger.Search) (statement string, term any) {
 		}
 		return "search waits" + direction, texts
 	}
-	wanted := s.ScanStates()
-	if len(wanted) == 0 {
-		wanted = driver.States
-	}
-	names := make([]string, 0, len(wanted))
-	for _, state := range wanted {
-		names = append(names, string(state))
-	}
-	return "search state" + direction, names
+	return "search state" + direction, statesOf(s.ScanStates())
 }
 
 // addSearches adds a statement for each term and direction of a search.
 func addSearches(s statements) {
 	term, operation, state, search := take(s, "search_by_term"), take(s, "search_by_operation"), take(s, "search_by_state"), take(s, "search")
 	waits := take(s, "search_by_waits")
+	terms := take(s, "search_by_terms")
 	for _, d := range []struct{ name, direction, backwards, beyond string }{
 		{" newest", "DESC", "ASC", "<"}, {" oldest", "ASC", "DESC", ">"},
 	} {
 		for name, scan := range map[string]string{
-			"state": state, "waits": waits, "workflow": term, "correlation_id": term, "idempotency_key": operation, "key_digest": term,
+			"state": state, "waits": waits, "workflow": term, "correlation_id": term, "idempotency_key": operation, "key_digest": term, "terms": terms,
 		} {
 			present := " AND s." + name + " <> ''"
 			if name == "workflow" {

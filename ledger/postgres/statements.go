@@ -4,11 +4,13 @@ import (
 	"embed"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/internal/driver"
+	"github.com/readback-go/readback/ledger"
 )
 
 const (
@@ -64,17 +66,18 @@ func newStatements(schema string) statements {
 	addDocuments(s)
 	addFeed(s)
 	addSearches(s)
-	publish := take(s, "publish") + "\n"
+	publish, terms := take(s, "publish")+"\n", take(s, "terms")
 	for name, of := range stores {
-		without := strings.Replace(s.Text(name), "{publish}", "", 1)
-		with := strings.Replace(s.Text(name), "{publish}", publish, 1)
+		text := strings.Replace(s.Text(name), "{terms}", terms, 1)
+		without := strings.Replace(text, "{publish}", "", 1)
+		with := strings.Replace(text, "{publish}", publish, 1)
 		s[name], s[few(name)] = of.many(with), of.few(with)
 		for events := range maxSingle + 1 {
 			s[single(name, events, false)], s[single(name, events, true)] = of.one(without, events), of.one(with, events)
 		}
 	}
 	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{found}", columnsOfFound, "{state}", columnsOfState, "{document}", columnsOfDocument)
-	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime)
+	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{lot}", strconv.Itoa(ledger.TermLot))
 	for name, text := range s {
 		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
 	}
@@ -90,9 +93,9 @@ type storing struct {
 
 var stores = map[string]storing{
 	"insert":        {ownOfInsert, strings.Fields(identityTypes + changingTypes)},
-	"update":        {ownOfUpdate, strings.Fields("text bigint bigint boolean " + changingTypes)},
+	"update":        {ownOfUpdate, strings.Fields("text bigint bigint boolean text " + changingTypes)},
 	"commit insert": {ownOfInsert + ownOfDocuments, strings.Fields(identityTypes + changingTypes)},
-	"commit update": {ownOfUpdate + ownOfDocuments, strings.Fields("text bigint bigint boolean " + changingTypes)},
+	"commit update": {ownOfUpdate + ownOfDocuments, strings.Fields("text bigint bigint boolean text " + changingTypes)},
 }
 
 const (
@@ -101,7 +104,7 @@ const (
 )
 
 // identityTypes are those of the immutable columns.
-const identityTypes = "text text text text text text text bigint bytea text text text bigint text "
+const identityTypes = "text text text text text text text bigint bytea text text text bigint text text "
 
 // The types of the mutable columns, after the number of the first event and the time of the last one,
 // and the types of events.

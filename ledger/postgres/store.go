@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,9 +105,9 @@ func (c change) columns() ([]any, error) {
 	to := append(make([]any, 0, 32), of.id)
 	if c.fresh {
 		to = append(to, of.tenant, of.destination, of.tool, of.structuralKey, of.idempotencyKey, of.keyDigest, of.created, []byte(r.Intent),
-			r.StepOf(), r.Workflow, r.CorrelationID, c.newest, ledger.ErasedKey(of.tenant, of.tool, of.idempotencyKey))
+			r.StepOf(), r.Workflow, r.CorrelationID, c.newest, ledger.ErasedKey(of.tenant, of.tool, of.idempotencyKey), lines(ledger.Terms(r)))
 	} else {
-		to = append(to, c.wasFence, c.wasSeq, c.unordered)
+		to = append(to, c.wasFence, c.wasSeq, c.unordered, lines(ledger.NewTerms(c.before, r)))
 	}
 	first, latest := of.seq+1, int64(0) // without events: one after the last
 	for i, e := range c.events {
@@ -120,6 +121,15 @@ func (c change) columns() ([]any, error) {
 		to = append(to, []byte(*raw))
 	}
 	return append(to, r.Owner, nanos(r.LeaseUntil), int64(r.LeaseFor), r.Fence, blocks(r), of.waits), nil
+}
+
+// lines returns terms as one parameter.
+func lines(terms []ledger.Term) string {
+	all := make([]string, len(terms))
+	for i, t := range terms {
+		all[i] = t.Stored()
+	}
+	return strings.Join(all, "\n")
 }
 
 // eventColumns returns those of each event, in the order of [eventTypes], and whether one is

@@ -328,6 +328,7 @@ func TestQueryPlans(t *testing.T) {
 		INSERT INTO ledger_documents (tenant, kind, id, collection, subject, trace, state, due, done, body, version, created, updated, position)
 		SELECT (i % 100)::text, (i % 3)::text, i::text, (i / 10)::text, (i % 7)::text, i::text, (i % 11)::text, CASE WHEN i % 100 = 0 THEN i END, i % 5 = 0, '{}', 1, i, i, i FROM generate_series(1, 30000) AS i;
 		INSERT INTO ledger_search SELECT n, id, tenant, i.i::text, i.i::text, key_digest FROM ledger_writes JOIN generate_series(1, 30000) AS i ON i.i = n;
+		INSERT INTO ledger_terms SELECT n / 4096, tenant, '=' || n, n, id FROM ledger_writes;
 		INSERT INTO ledger_changes SELECT i, i, (i % 100)::text, i::text, 1, 'settled', 'verified', '', 1, 1, FALSE FROM generate_series(1, 30000) AS i;
 		INSERT INTO ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved) SELECT at, tenant, write, seq, kind, settlement, destination, sends, reads, saved FROM ledger_changes;
 		ANALYZE`)
@@ -335,7 +336,7 @@ func TestQueryPlans(t *testing.T) {
 	must(t, err)
 	defer conn.Close(context.Background())
 	for name, query := range postgres.Statements {
-		for _, table := range []string{"ledger_writes", "ledger_events", "ledger_documents", "ledger_changes", "ledger_unpublished", "ledger_search"} {
+		for _, table := range []string{"ledger_writes", "ledger_events", "ledger_documents", "ledger_changes", "ledger_unpublished", "ledger_search", "ledger_terms"} {
 			if name == "guard" || name == "meta_table" || strings.Contains(query, "LOCK TABLE") || slices.Contains(scans, name) || !strings.Contains(query, table) || name == "queue_stats" || name == "held_or_in_review" {
 				continue
 			}

@@ -113,7 +113,7 @@ func (t *tx) eraseOne(e ledger.Erasing, r row, now time.Time) error {
 	if err := exec(t.path, t.erase); err != nil {
 		return err
 	}
-	return errors.Join(t.updateWrite(&r), t.writeSearch(t.eraseSearch, r.n, had), t.onRow(t.clearEvents, r.n))
+	return errors.Join(t.updateWrite(&r), t.writeSearch(t.eraseSearch, r.n, had), t.removeTerms(had.Tenant, []int64{r.n}), t.onRow(t.clearEvents, r.n))
 }
 
 // eraseDocuments deletes documents that are done, with their collections.

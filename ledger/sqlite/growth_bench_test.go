@@ -67,6 +67,8 @@ INSERT INTO ledger_writes (n, id, tenant, tool, structural_key, idempotency_key,
 		w.destination, w.place, w.queued_behind, w.settled_at, w.tombstone, w.blocks
 	FROM made AS m, ledger_writes AS w WHERE w.n = 1;
 INSERT INTO ledger_search (tenant, workflow, n, correlation_id) SELECT w.tenant, 'model-' || m.n, m.n, '' FROM made AS m, ledger_writes AS w WHERE w.n = 1;
+INSERT INTO ledger_terms (lot, tenant, term, n)
+	SELECT DISTINCT m.n / 4096, t.tenant, replace(t.term, 'model-0', 'model-' || m.n), m.n FROM made AS m, ledger_terms AS t WHERE t.n = 1;
 INSERT INTO ledger_changes (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)
 	SELECT c.at + 1000000 * m.n, c.tenant, 'wr_' || substr(m.key, 1, 32), c.seq, c.kind, c.settlement, c.destination, c.sends, c.reads, c.saved
 	FROM made AS m, ledger_changes AS c WHERE c.n = 1;

@@ -92,6 +92,7 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 	if err != nil {
 		return at, err
 	}
+	var compacted []int64
 	for _, r := range rows {
 		if at.Done == at.AtMost {
 			break
@@ -115,13 +116,14 @@ func (t *tx) sweep(p ledger.Prune, at driver.Sweep) (driver.Sweep, error) {
 			err = errors.Join(t.insertMark(p.Forgotten(r.rec, now), nil), t.forget(r))
 		default:
 			err = t.compact(p, r, now)
+			compacted = append(compacted, r.n)
 		}
 		if err != nil {
 			return at, err
 		}
 		at.Done++
 	}
-	return at, nil
+	return at, t.removeTerms(at.Retained.Tenant, compacted)
 }
 
 // count counts a row if it would be pruned.

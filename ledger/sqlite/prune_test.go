@@ -48,3 +48,35 @@ func done(t *testing.T, l *sqlite.Ledger, res ledger.Reservation) ledger.Record 
 	must(t, err)
 	return rec
 }
+
+// A write that was pruned or erased leaves none of the texts by which it was found, not even one
+// that no search returns.
+func TestNoTermIsLeft(t *testing.T) {
+	c := newClock()
+	l := open(t, file(t), &sqlite.Options{Now: c.now})
+	pruned := done(t, l, reservation(t, asked("pruned")))
+	c.move(2 * time.Hour)
+	erased := done(t, l, reservation(t, asked("erased")))
+	kept := done(t, l, reservation(t, asked("kept")))
+	terms := func(r ledger.Record) string {
+		got, err := l.Read(fmt.Sprintf("SELECT count(*) FROM ledger_terms WHERE n = (SELECT n FROM ledger_writes WHERE id = '%s')", r.ID))
+		must(t, err)
+		return got[0]
+	}
+	for _, r := range []ledger.Record{pruned, erased, kept} {
+		if terms(r) == "0" {
+			t.Fatalf("write %s has no terms", r.ID)
+		}
+	}
+	_, err := l.Prune(t.Context(), ledger.Prune{Keep: time.Hour, Remember: 24 * time.Hour})
+	must(t, err)
+	_, err = l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{{Tenant: "acme", Kind: ledger.ErasureKind, ID: "er_1", Body: []byte(`{}`)}}})
+	must(t, err)
+	did, err := l.Erase(t.Context(), ledger.Erasing{Tenant: "acme", Erasure: "er_1", Writes: []ledger.ID{erased.ID}})
+	if err != nil || did.Writes != 1 {
+		t.Fatalf("erased %+v, error %v", did, err)
+	}
+	if terms(pruned) != "0" || terms(erased) != "0" || terms(kept) == "0" {
+		t.Errorf("%s terms of the pruned write are left, %s of the erased one, and %s of the other", terms(pruned), terms(erased), terms(kept))
+	}
+}

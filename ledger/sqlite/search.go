@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -34,24 +35,36 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Search
 	return found, nil
 }
 
-// search is one way to read the writes in the order of their creation.
-type search struct{ query, word string }
+// search is one way to read the writes in the order of their creation: those with a word, or up
+// to another one. Lot is how many are stored together; 0 for all.
+type search struct {
+	query, word, to string
+	lot             int64
+}
 
 // searches returns the ways to read the writes that a search may select.
 func searches(s ledger.Search) (all []search) {
 	switch {
 	case s.KeyDigest != "":
-		return []search{{"search_key_digest", s.KeyDigest}}
+		return []search{{query: "search_key_digest", word: s.KeyDigest, lot: lot}}
 	case s.IdempotencyKey != "":
-		return []search{{"search_operation", s.IdempotencyKey}, {"search_not_blocking", s.IdempotencyKey}}
+		return []search{{query: "search_operation", word: s.IdempotencyKey}, {query: "search_not_blocking", word: s.IdempotencyKey}}
 	case s.CorrelationID != "":
-		return []search{{"search_correlation", s.CorrelationID}}
+		return []search{{query: "search_correlation", word: s.CorrelationID}}
 	case s.Workflow != "":
-		return []search{{"search_workflow", s.Workflow}}
+		return []search{{query: "search_workflow", word: s.Workflow}}
+	case s.Query != "":
+		for _, span := range s.Spans() {
+			all = append(all, search{"search_terms", span[0], span[1], ledger.TermLot})
+		}
+		if span := s.IDSpan(); span[0] != "" {
+			all = append(all, search{query: "search_id", word: span[0], to: span[1]})
+		}
+		return all
 	}
 	if len(s.Waits) > 0 {
 		for _, w := range s.Waits {
-			all = append(all, search{"search_waits", w.Text()})
+			all = append(all, search{query: "search_waits", word: w.Text()})
 		}
 		return all
 	}
@@ -60,7 +73,7 @@ func searches(s ledger.Search) (all []search) {
 		wanted = driver.States
 	}
 	for _, state := range wanted {
-		all = append(all, search{"search_state", string(state)})
+		all = append(all, search{query: "search_state", word: string(state)})
 	}
 	return all
 }
@@ -68,7 +81,7 @@ func searches(s ledger.Search) (all []search) {
 // mostScanned is the most writes that one search reads. Of groups of waiting writes, nearly all
 // that are read match.
 func mostScanned(s ledger.Search) int {
-	if len(s.Waits) > 0 && s.KeyDigest+s.IdempotencyKey+s.CorrelationID+s.Workflow == "" {
+	if len(s.Waits) > 0 && s.KeyDigest+s.IdempotencyKey+s.CorrelationID+s.Workflow+s.Query == "" {
 		return s.Limit + ledger.MaxUnread
 	}
 	return ledger.MaxScanned
@@ -93,28 +106,33 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 			return nil, err
 		}
 		lots := []int64{0}
-		if s.KeyDigest != "" {
-			if lots, err = l.lots(conn, s, after); err != nil {
+		if w.lot > 0 {
+			if lots, err = l.lots(conn, s, after, w.lot); err != nil {
 				return nil, err
 			}
 		}
-		for _, lot := range lots {
+		read := 0
+		for _, of := range lots {
 			q.BindText(1, s.Tenant)
 			q.BindText(2, w.word)
 			q.BindInt64(3, after)
 			q.BindInt64(4, int64(most)+1)
-			if s.KeyDigest != "" {
-				q.BindInt64(5, lot)
+			if w.lot > 0 {
+				q.BindInt64(5, of)
 			}
-			if err := each(l.path, q, func() error { numbers = append(numbers, q.ColumnInt64(0)); return nil }); err != nil {
+			if w.to != "" {
+				q.BindText(6, w.to)
+			}
+			if err := each(l.path, q, func() error { numbers = append(numbers, q.ColumnInt64(0)); read++; return nil }); err != nil {
 				return nil, err
 			}
-			if s.KeyDigest != "" && len(numbers) > most {
+			if read > most {
 				break
 			}
 		}
 	}
 	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
 	if !s.Oldest {
 		slices.Reverse(numbers)
 	}
@@ -126,8 +144,8 @@ func (l *Ledger) candidates(conn *sqlite.Conn, s ledger.Search) (numbers []int64
 // lots: 4,000 for a million writes, some milliseconds.
 const lot = 256
 
-// lots returns those that a search by key digest reads, in its order.
-func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []int64, err error) {
+// lots returns those of a size that a search reads, in its order.
+func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after, size int64) (lots []int64, err error) {
 	q, err := l.statement(conn, "extent")
 	if err != nil {
 		return nil, err
@@ -139,7 +157,7 @@ func (l *Ledger) lots(conn *sqlite.Conn, s ledger.Search, after int64) (lots []i
 	} else {
 		last = min(last, after)
 	}
-	for of := first / lot; of <= last/lot; of++ {
+	for of := first / size; of <= last/size; of++ {
 		lots = append(lots, of)
 	}
 	if !s.Oldest {
@@ -201,4 +219,39 @@ func (t *tx) writeSearch(s *sqlite.Stmt, n int64, r ledger.Record) error {
 		s.BindText(4, r.CorrelationID)
 	}
 	return exec(t.path, s)
+}
+
+// addTerms stores terms of a write.
+func (t *tx) addTerms(n int64, tenant string, terms []ledger.Term) error {
+	for _, term := range terms {
+		t.insertTerm.BindInt64(1, n/ledger.TermLot)
+		t.insertTerm.BindText(2, tenant)
+		t.insertTerm.BindText(3, term.Stored())
+		t.insertTerm.BindInt64(4, n)
+		if err := exec(t.path, t.insertTerm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTerms deletes all terms of some writes of a tenant.
+func (t *tx) removeTerms(tenant string, numbers []int64) error {
+	lots := make(map[int64][]int64)
+	for _, n := range numbers {
+		lots[n/ledger.TermLot] = append(lots[n/ledger.TermLot], n)
+	}
+	for lot, numbers := range lots {
+		text, err := json.Marshal(numbers)
+		if err != nil {
+			return err
+		}
+		t.deleteTerms.BindInt64(1, lot)
+		t.deleteTerms.BindText(2, tenant)
+		t.deleteTerms.BindText(3, string(text))
+		if err := exec(t.path, t.deleteTerms); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -55,6 +55,7 @@ type tx struct {
 	deleteMembers, deleteDocument            *sqlite.Stmt
 	change                                   *sqlite.Stmt
 	insertSearch, deleteSearch               *sqlite.Stmt
+	insertTerm, deleteTerms                  *sqlite.Stmt
 	oldChanges, deleteChanges                *sqlite.Stmt
 	unsealedRun, unsealedOnes, sealed        *sqlite.Stmt
 	oldUnsealed                              *sqlite.Stmt
@@ -92,7 +93,7 @@ func newTx(conn *sqlite.Conn, path string, now func() time.Time) (*tx, error) {
 		"delete_refused": &t.deleteRefused, "document": &t.document, "insert_document": &t.insertDocument,
 		"update_document": &t.updateDocument, "done_documents": &t.doneDocument, "collection_in_use": &t.inUse,
 		"delete_members": &t.deleteMembers, "delete_document": &t.deleteDocument, "insert_change": &t.change,
-		"insert_search": &t.insertSearch, "delete_search": &t.deleteSearch, "insert_unsealed": &t.unsealedRun,
+		"insert_search": &t.insertSearch, "delete_search": &t.deleteSearch, "insert_term": &t.insertTerm, "delete_terms": &t.deleteTerms, "insert_unsealed": &t.unsealedRun,
 		"unsealed_writes": &t.unsealedOnes, "delete_unsealed": &t.sealed,
 		"delete_old_unsealed": &t.oldUnsealed, "holds": &t.heldBy,
 		"erase_write": &t.erase, "erase_search": &t.eraseSearch, "delete_refused_of_records": &t.eraseRefused,

@@ -180,6 +180,9 @@ func (t *tx) append(id ledger.ID, fence int64, events []ledger.Event) (*ledger.R
 	if err := t.updateWrite(&next); err != nil {
 		return nil, err
 	}
+	if err := t.addTerms(have.n, have.rec.Tenant, ledger.NewTerms(have.rec, next.rec)); err != nil {
+		return nil, err
+	}
 	if err := t.insertEvents(have.n, have.rec, next.rec, stamped); err != nil {
 		return nil, err
 	}
@@ -244,7 +247,10 @@ func (t *tx) insertWrite(w *row) (err error) {
 	}
 	w.n = t.conn.LastInsertRowID()
 	t.remember(w)
-	return t.writeSearch(t.insertSearch, w.n, *r)
+	if err := t.writeSearch(t.insertSearch, w.n, *r); err != nil {
+		return err
+	}
+	return t.addTerms(w.n, r.Tenant, ledger.Terms(*r))
 }
 
 // updateWrite writes what changed about a write. One that has left its queue gives up its place.

@@ -122,6 +122,13 @@ INSERT INTO ledger_search VALUES('acme','wf-1',3,'');
 INSERT INTO ledger_search VALUES('acme','wf-1',4,'');
 INSERT INTO ledger_search VALUES('acme','wf-1',5,'');
 INSERT INTO ledger_search VALUES('acme','wf-1',6,'');
+CREATE TABLE ledger_terms (
+	lot    INTEGER NOT NULL,
+	tenant TEXT    NOT NULL,
+	term   TEXT    NOT NULL,
+	n      INTEGER NOT NULL,  -- of the write
+	PRIMARY KEY (lot, tenant, term, n)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE ledger_outbox (
 	n          INTEGER PRIMARY KEY AUTOINCREMENT,
 	id         TEXT    NOT NULL,

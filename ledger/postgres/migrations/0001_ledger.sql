@@ -121,6 +121,18 @@ CREATE TABLE @ledger_search (
 CREATE INDEX ledger_search_correlation ON @ledger_search (tenant, correlation_id, n) WHERE correlation_id <> '';
 CREATE INDEX ledger_search_key_digest ON @ledger_search (tenant, key_digest, n) WHERE key_digest <> '';
 
+-- The texts by which users find writes (see ledger.Terms): values of the business key,
+-- ref, idempotency key and workflow. lot is n / 4096, so that new terms share the last
+-- pages of the index. A tombstone has none.
+CREATE TABLE @ledger_terms (
+	lot    BIGINT NOT NULL,
+	tenant TEXT   COLLATE "C" NOT NULL,
+	term   TEXT   COLLATE "C" NOT NULL,
+	n      BIGINT NOT NULL,  -- of the write, and its id
+	id     TEXT   COLLATE "C" NOT NULL,
+	PRIMARY KEY (lot, tenant, term, n)
+);
+
 -- Intents that callers enqueued in their own transactions, in order. refused is the
 -- reason why an entry can never be taken in. A digest without the ledger's key fails in
 -- the caller's transaction: the entry could never be taken in.

@@ -63,6 +63,30 @@ SELECT {state}, coalesce(q.waits, ''), coalesce(q.count, 0), coalesce(q.first, 0
 FROM g LEFT JOIN q ON TRUE
 ORDER BY q.waits
 
+-- name: search_by_terms
+-- The writes of the lots $13 that have a term from one of $11 to before that of $12, of
+-- which one write may have several, or an id from $14 to before $15.
+SELECT x.n, x.id FROM (
+		SELECT t.n, t.id FROM unnest($13::bigint[]) AS l (lot) CROSS JOIN unnest($11::text[], $12::text[]) AS r (low, high)
+			CROSS JOIN LATERAL (SELECT DISTINCT s.n, s.id FROM @ledger_terms AS s
+				WHERE s.lot = l.lot AND s.tenant = $1::text AND s.term >= r.low AND s.term < r.high AND s.n {beyond} $2::bigint
+				ORDER BY s.n {direction} LIMIT $3::bigint) AS t
+		UNION
+		SELECT w.n, w.id FROM @ledger_writes AS w
+		WHERE w.id >= $14::text AND w.id < $15::text AND w.tenant = $1::text AND w.n {beyond} $2::bigint AND w.n / {lot} = ANY ($13::bigint[])) AS x
+	ORDER BY x.n {direction} LIMIT $3::bigint
+
+-- name: term_lots
+-- The first and the last lot with a write of a tenant.
+SELECT coalesce(min(x.n), 0) / {lot}, coalesce(max(x.n), 0) / {lot} FROM unnest($2::text[]) AS s (state) CROSS JOIN LATERAL (
+		(SELECT w.n FROM @ledger_writes AS w WHERE w.tenant = $1::text AND w.state = s.state ORDER BY w.n LIMIT 1)
+		UNION ALL
+		(SELECT w.n FROM @ledger_writes AS w WHERE w.tenant = $1::text AND w.state = s.state ORDER BY w.n DESC LIMIT 1)) AS x
+
+-- name: delete_terms
+-- Deletes the terms of some writes of one tenant in one lot.
+DELETE FROM @ledger_terms WHERE lot = $1::bigint AND tenant = $2::text AND n = ANY ($3::bigint[])
+
 -- name: erase_search
 UPDATE @ledger_search AS s SET workflow = '', correlation_id = ''
 FROM unnest($1::text[], $2::text[], $3::bigint[]) AS w (tenant, workflow, n)

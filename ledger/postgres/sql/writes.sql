@@ -10,7 +10,7 @@
 -- and was rolled back, its time is stale, and it ends with an error.
 WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
-	AS i (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of, workflow, correlation_id, newest, erased_key,
+	AS i (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of, workflow, correlation_id, newest, erased_key, terms,
 		first, at, state, due, settled_at, queue, queued_behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks, waits)),
 w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural_key, idempotency_key, key_digest, created, intent, step_of,
@@ -40,7 +40,8 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 {publish}r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
 	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq),
 s AS (INSERT INTO @ledger_search (n, id, tenant, workflow, correlation_id, key_digest)
-	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.key_digest FROM w JOIN i ON i.id = w.id){written}
+	SELECT w.n, w.id, i.tenant, i.workflow, i.correlation_id, i.key_digest FROM w JOIN i ON i.id = w.id),
+{terms}{written}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
 
 -- name: update
@@ -50,7 +51,7 @@ SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){a
 -- made its time stale.
 WITH {guard}{documents},
 i AS (SELECT * FROM {rows}
-	AS i (id, was_fence, was_seq, alone, first, at, state, due, settled_at, queue, queued_behind, seq, body,
+	AS i (id, was_fence, was_seq, alone, terms, first, at, state, due, settled_at, queue, queued_behind, seq, body,
 		before, evidence, mismatches, child_intent, owner, lease_until, lease_for, fence, blocks, waits)),
 w AS (UPDATE @ledger_writes AS w SET
 		state = i.state, due = NULLIF(i.due, 0), settled_at = NULLIF(i.settled_at, 0), queue = NULLIF(i.queue, ''),
@@ -67,8 +68,16 @@ e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
 	SELECT w.n, x.seq, x.body, x.evidence, x.mismatches
 	FROM w JOIN x ON x.id = w.id),
 {publish}r AS (INSERT INTO @ledger_unsealed (at, write, id, first, last)
-	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq){written}
+	SELECT i.at, w.n, w.id, i.first, i.seq FROM w JOIN i ON i.id = w.id WHERE i.first <= i.seq),
+{terms}{written}
 SELECT {state}, ARRAY(SELECT w.id FROM w), ARRAY(SELECT w.n / {timely} FROM w){answer} FROM g
+
+-- name: terms
+-- A line of i.terms is a term.
+k AS (INSERT INTO @ledger_terms (lot, tenant, term, n, id)
+	SELECT w.n / {lot}, w.tenant, t.term, w.n, w.id
+	FROM w JOIN i ON i.id = w.id CROSS JOIN LATERAL unnest(string_to_array(i.terms, E'\n')) AS t (term)
+	ON CONFLICT DO NOTHING)
 
 -- name: publish
 u AS (INSERT INTO @ledger_unpublished (at, tenant, write, seq, kind, settlement, destination, sends, reads, saved)

@@ -135,6 +135,17 @@ CREATE TABLE ledger_search (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ledger_search_correlation ON ledger_search (tenant, correlation_id, n) WHERE correlation_id <> '';
 
+-- The texts by which users find writes (see ledger.Terms): values of the business key,
+-- ref, idempotency key and workflow. They are as random as key digests, so they are in
+-- lots too: n / 4096. A tombstone has none.
+CREATE TABLE ledger_terms (
+	lot    INTEGER NOT NULL,
+	tenant TEXT    NOT NULL,
+	term   TEXT    NOT NULL,
+	n      INTEGER NOT NULL,  -- of the write
+	PRIMARY KEY (lot, tenant, term, n)
+) STRICT, WITHOUT ROWID;
+
 -- Intents that callers enqueued in their own transactions, in order. refused is the
 -- reason why an entry can never be taken in. A digest without the ledger's key fails in
 -- the caller's transaction: the entry could never be taken in.

@@ -48,6 +48,31 @@ WHERE s.n / 256 = ?5 AND s.key_digest = ?2 AND s.tenant = ?1 AND s.n < ?3
 ORDER BY s.n DESC
 LIMIT ?4
 
+-- name: insert_term
+INSERT OR IGNORE INTO ledger_terms (lot, tenant, term, n) VALUES (?1, ?2, ?3, ?4)
+
+-- name: search_terms
+-- The numbers of the writes of one tenant with a term in a range in one lot, newest
+-- first, created before number ?3. A write may have several.
+SELECT DISTINCT s.n
+FROM ledger_terms AS s
+WHERE s.lot = ?5 AND s.tenant = ?1 AND s.term >= ?2 AND s.term < ?6 AND s.n < ?3
+ORDER BY s.n DESC
+LIMIT ?4
+
+-- name: search_id
+-- The numbers of the writes of one tenant with an id in a range, newest first, created
+-- before number ?3.
+SELECT s.n
+FROM ledger_writes AS s
+WHERE s.id >= ?2 AND s.id < ?6 AND +s.tenant = ?1 AND +s.n < ?3
+ORDER BY s.n DESC
+LIMIT ?4
+
+-- name: delete_terms
+-- Deletes the terms of some writes of one tenant in one lot.
+DELETE FROM ledger_terms WHERE lot = ?1 AND tenant = ?2 AND n IN (SELECT value FROM json_each(?3))
+
 -- name: search_state
 -- The numbers of the writes of one tenant in one state, newest first, created before
 -- number ?3.
