@@ -173,6 +173,8 @@ func uiExamples() map[string]asking {
 		"GET /workflows/{workflow}/steps/{step}":           named("/workflows/{w}/steps/{s}", ""),
 		"POST /workflows/{workflow}/steps/{step}/decision": form(named("/workflows/{w}/steps/{s}/decision", ""), "choice=approve&approval={approval}&"+why),
 		"GET /destinations":                                plain("/destinations", ""),
+		"GET /destinations/{name}/health":                  plain("/destinations/orders/health", ""),
+		"GET /destinations/stop":                           plain("/destinations/stop?destination=orders", ""),
 		"POST /destinations/stop":                          form(plain("/destinations/stop", ""), "tool=nobodys&destination=orders&"+why),
 		"POST /destinations/release":                       form(plain("/destinations/release", ""), "tool=nobodys&destination=orders&"+why),
 		"GET /activity":                                    plain("/activity", ""),

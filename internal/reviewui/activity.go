@@ -1,6 +1,7 @@
 package reviewui
 
 import (
+	"math"
 	"net/http"
 	"time"
 
@@ -26,14 +27,7 @@ var windows = []window{{"1h", time.Hour, time.Minute}, {"24h", 24 * time.Hour, 3
 
 // activity shows the results of writes over time.
 func (d *app) activity(v *visit) error {
-	w := windows[1]
-	for _, one := range windows {
-		if one.name == v.r.URL.Query().Get("in") {
-			w = one
-		}
-	}
-	until := time.Now().UTC().Truncate(w.step).Add(w.step)
-	since := until.Add(-w.back)
+	w, since, until := v.window(time.Now())
 	spans, err := d.service.History(v.r.Context(), v.who, ledger.Past{Since: since, Until: until, Step: w.step})
 	if err != nil {
 		return err
@@ -43,12 +37,30 @@ func (d *app) activity(v *visit) error {
 		return err
 	}
 	b := activityOf(spans, repeats, since, w)
-	for _, one := range windows {
-		b.Windows = append(b.Windows, choiceLink{one.name, "/activity?in=" + one.name, one == w})
-	}
+	b.Windows = w.links("/activity")
 	p := d.page(v, "Activity", "activity", b)
 	p.Live = true
 	return d.show(v, http.StatusOK, "activity", p)
+}
+
+// window is the requested time span, a day by default, in whole steps.
+func (v *visit) window(now time.Time) (w window, since, until time.Time) {
+	w = windows[1]
+	for _, one := range windows {
+		if one.name == v.r.URL.Query().Get("in") {
+			w = one
+		}
+	}
+	until = now.UTC().Truncate(w.step).Add(w.step)
+	return w, until.Add(-w.back), until
+}
+
+// links are those to the same page with each time span.
+func (w window) links(path string) (all []choiceLink) {
+	for _, one := range windows {
+		all = append(all, choiceLink{one.name, path + "?in=" + one.name, one == w})
+	}
+	return all
 }
 
 // groups are the outcomes that share a bar, lowest first.
@@ -63,6 +75,16 @@ var groups = []struct {
 
 // activityOf puts counts into charts, times without events included.
 func activityOf(spans []ledger.Span, repeats []service.Replays, since time.Time, w window) activityPage {
+	times, filled := spread(spans, since, w)
+	again, calls := replayed(repeats, since, w)
+	b := activityPage{Empty: len(spans) == 0 && calls == 0, Totals: append(totals(filled), tally{"calm", "calls repeated", calls, ""})}
+	b.Charts = append(outcomeCharts(filled, times, w), drawn("replays", "Calls repeated", "calls that got the outcome of an earlier one", times, w.step, []series{again}))
+	b.Charts = append(b.Charts, callCharts(filled, times, w)...)
+	return b
+}
+
+// spread puts counts into the steps of a window.
+func spread(spans []ledger.Span, since time.Time, w window) ([]time.Time, []ledger.Span) {
 	n := int(w.back / w.step)
 	times, filled := make([]time.Time, n), make([]ledger.Span, n)
 	for i := range times {
@@ -74,35 +96,68 @@ func activityOf(spans []ledger.Span, repeats []service.Replays, since time.Time,
 			filled[i] = merged(filled[i], s)
 		}
 	}
-	over := func(word, class string, value func(ledger.Span) float64) series {
-		s := series{Class: class, Word: word}
-		for _, one := range filled {
-			s.Values = append(s.Values, value(one))
-		}
-		return s
+	return times, filled
+}
+
+// over is a series of one number of each span.
+func over(filled []ledger.Span, word, class string, value func(ledger.Span) float64) series {
+	s := series{Class: class, Word: word}
+	for _, one := range filled {
+		s.Values = append(s.Values, value(one))
 	}
+	return s
+}
+
+// outcomeCharts are those of what became of the writes.
+func outcomeCharts(filled []ledger.Span, times []time.Time, w window) []bars {
 	var outcomes []series
 	for _, g := range groups {
-		outcomes = append(outcomes, over(g.word, g.class, func(s ledger.Span) float64 { return settledAs(s, g.of) }))
+		outcomes = append(outcomes, over(filled, g.word, g.class, func(s ledger.Span) float64 { return settledAs(s, g.of) }))
 	}
-	again, calls := replayed(repeats, since, w)
-	b := activityPage{Empty: len(spans) == 0 && calls == 0, Totals: append(totals(filled), tally{"calm", "calls repeated", calls, ""}), Charts: []bars{
+	return []bars{
 		drawn("outcomes", "Writes by outcome", "writes settled", times, w.step, outcomes),
+		shareChart(filled, times, w),
 		drawn("people", "Sent to a reviewer", "writes", times, w.step, []series{
-			over("went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
-			over("held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
+			over(filled, "went to review", "bar-bad", func(s ledger.Span) float64 { return float64(s.Review) }),
+			over(filled, "held for approval", "bar-warn", func(s ledger.Span) float64 { return float64(s.Held) })}),
 		drawn("saved", "Duplicates prevented", "writes verified after a send without an answer, without a second send", times, w.step, []series{
-			over("duplicates prevented", "bar-good", func(s ledger.Span) float64 { return float64(s.Saved) })}),
-		drawn("replays", "Calls repeated", "calls that got the outcome of an earlier one", times, w.step, []series{again}),
-		drawn("reads", "Read-backs per write", "reads for each settled write", times, w.step, []series{
-			over("reads per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Reads, all(s)) })}),
-		drawn("sends", "Sends per write", "sends for each settled write", times, w.step, []series{
-			over("sends per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Sends, all(s)) })}),
-	}}
-	for i := range b.Charts[4:] { // sums of quotients have no meaning
-		b.Charts[4+i].Legend = nil
+			over(filled, "duplicates prevented", "bar-good", func(s ledger.Span) float64 { return float64(s.Saved) })}),
 	}
-	return b
+}
+
+// shareChart is the part of the settled writes that were verified, in percent.
+func shareChart(filled []ledger.Span, times []time.Time, w window) bars {
+	share := func(s ledger.Span) float64 {
+		return math.Round(1000*ratio(int(settledAs(s, groups[0].of)), all(s))) / 10
+	}
+	rest := func(s ledger.Span) float64 {
+		if all(s) == 0 {
+			return 0
+		}
+		return math.Round(10*(100-share(s))) / 10
+	}
+	c := drawn("share", "Verified share", "percent of the writes settled", times, w.step, []series{
+		over(filled, "verified", "bar-good", share), over(filled, "settled otherwise", "bar-warn", rest)})
+	var sum ledger.Span
+	for _, s := range filled {
+		sum = merged(sum, s)
+	}
+	c.Most, c.Legend[0].Total, c.Legend[1].Total = "", figure(share(sum))+" %", figure(rest(sum))+" %"
+	return c
+}
+
+// callCharts are those of what the writes took.
+func callCharts(filled []ledger.Span, times []time.Time, w window) []bars {
+	charts := []bars{
+		drawn("reads", "Read-backs per write", "reads for each settled write", times, w.step, []series{
+			over(filled, "reads per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Reads, all(s)) })}),
+		drawn("sends", "Sends per write", "sends for each settled write", times, w.step, []series{
+			over(filled, "sends per write", "bar-calm", func(s ledger.Span) float64 { return ratio(s.Sends, all(s)) })}),
+	}
+	for i := range charts { // sums of quotients have no meaning
+		charts[i].Legend = nil
+	}
+	return charts
 }
 
 // replayed are the repeats in the steps of a window, and their total.

@@ -33,6 +33,8 @@ type backend interface {
 	DecideStep(ctx context.Context, who access.Identity, workflowID, stepID string, approve bool, s gate.Comment) (gate.ApprovalResult, error)
 
 	Destinations(ctx context.Context, who access.Identity) ([]service.Destination, error)
+	Health(ctx context.Context, who access.Identity, name string) (service.Health, error)
+	StopEffect(ctx context.Context, who access.Identity, s guards.Scope) (service.StopEffect, error)
 	Stops(ctx context.Context, who access.Identity) ([]guards.Stopped, error)
 	Stop(ctx context.Context, who access.Identity, s guards.Scope, reason string) error
 	Release(ctx context.Context, who access.Identity, s guards.Scope, reason string) error

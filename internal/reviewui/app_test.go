@@ -216,7 +216,8 @@ func (a answer) text() string { return text(a.Page) }
 func (a answer) form(t *testing.T, action string) url.Values {
 	t.Helper()
 	for _, f := range a.all(tag("form")) {
-		if to, _ := attr(f, "action"); to != action {
+		method, _ := attr(f, "method")
+		if to, _ := attr(f, "action"); to != action || method != "post" {
 			continue
 		}
 		values := url.Values{}

@@ -12,8 +12,10 @@ import (
 
 // The charts are a few rectangles, drawn by the templates from numbers that are computed
 // here: they need no script, take their colours from the style sheet, light or dark, and
-// contain no text as markup. Chart libraries use inline styles in the picture, which the
-// page's policy blocks.
+// contain no text as markup. Libraries were tried instead (go-chart 2.1.2, go-analyze/charts
+// 0.6.4, gonum/plot 0.17.0): each writes colours and fonts as style attributes, which the
+// page's policy blocks, and none has a title for a bar, a hatch beside the colour, or a table.
+// As a picture of its own, a chart would not follow the reader's choice of light or dark.
 
 // bars is a chart of stacked bars over time.
 type bars struct {

@@ -352,8 +352,18 @@ func (s *shop) step(t *testing.T) (flow string) {
 
 func TestOperatorsStopAndRelease(t *testing.T) {
 	s := newShop(t)
-	stop := operator.get(t, s, "/destinations").form(t, "/destinations/stop")
-	stop.Set("destination", "orders")
+	s.held(t, "A-1")
+	preview := operator.get(t, s, "/destinations/stop?destination=orders")
+	checkPage(t, preview)
+	for _, want := range []string{"Stop sends to orders", "held1They can still be approved or denied", "Workflows with these writes: 1."} {
+		if !strings.Contains(preview.text(), want) {
+			t.Errorf("the preview lacks %q: %s", want, preview.text())
+		}
+	}
+	if a := operator.get(t, s, "/destinations/stop?destination=nowhere"); a.Status != http.StatusNotFound {
+		t.Errorf("a stop of an unknown destination: status %d", a.Status)
+	}
+	stop := preview.form(t, "/destinations/stop")
 	stop.Set("reason", "ok")
 	a := operator.send(t, s, http.MethodPost, "/destinations/stop", stop)
 	if a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.text(), "at least 10") {
@@ -362,6 +372,9 @@ func TestOperatorsStopAndRelease(t *testing.T) {
 	checkPage(t, a)
 	stop.Set("reason", why)
 	for _, who := range []person{reviewer, auditor, agent} {
+		if a := who.get(t, s, "/destinations/stop"); a.Status != http.StatusForbidden {
+			t.Errorf("a %s previews a stop: status %d", who.role, a.Status)
+		}
 		if a := who.send(t, s, http.MethodPost, "/destinations/stop", stop); a.Status != http.StatusForbidden {
 			t.Errorf("a %s stops sends: status %d", who.role, a.Status)
 		}

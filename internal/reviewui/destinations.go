@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/guards"
@@ -17,13 +20,14 @@ type destinationsPage struct {
 	All     []destination
 	Stops   []stopped
 	Past    []stopped // released
-	StopAll *ask      // stops everything
+	StopAll string    // the page that stops everything, "" for users who may not
 	Rights  rights
 }
 
 // destination is one of them.
 type destination struct {
 	Anchor   string
+	Link     string // its own page
 	Name     string
 	Type     string
 	Breaker  badge
@@ -32,7 +36,7 @@ type destination struct {
 	Profiles []profile
 	Lags     *lagChart
 	Stops    []string
-	Stop     *ask
+	Stop     string // the page that stops it, "" for users who may not
 }
 
 // profile is a destination's capabilities for one kind of record.
@@ -66,10 +70,10 @@ func (d *app) showDestinations(v *visit, status int, not *ask) error {
 	for i, one := range all {
 		view := destinationOf(one, now)
 		view.Anchor = fmt.Sprintf("d%d", i)
-		view.Stop = v.stopForm(view.Anchor, one.Name, not)
+		view.Stop = v.stopLink(one.Name)
 		b.All = append(b.All, view)
 	}
-	b.StopAll = v.stopForm("all", "", not)
+	b.StopAll = v.stopLink("")
 	for i, s := range stops {
 		view := v.stopped(fmt.Sprintf("r%d", i), s, not)
 		if s.Active || s.Damaged {
@@ -85,7 +89,7 @@ func (d *app) showDestinations(v *visit, status int, not *ask) error {
 }
 
 func destinationOf(one service.Destination, now time.Time) destination {
-	d := destination{Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStatus(one.Breaker), Lags: lagsOf(one.Lags)}
+	d := destination{Link: destinationPath(one.Name), Name: report.Clip(one.Name, maxName), Type: report.Clip(one.Type, maxName), Breaker: breakerStatus(one.Breaker), Lags: lagsOf(one.Lags)}
 	if one.Breaker.State != "closed" {
 		d.Why = report.Sentence(one.Breaker.Why)
 	}
@@ -119,19 +123,90 @@ func destinationOf(one service.Destination, now time.Time) destination {
 	return d
 }
 
-// stopForm stops sends to one destination, or to all; nil for users who may not.
-func (v *visit) stopForm(id, name string, not *ask) *ask {
+// stopLink is the page that shows what a stop of a destination, or of all, would affect.
+func (v *visit) stopLink(name string) string {
 	if !v.may(access.Operate) {
-		return nil
+		return ""
 	}
-	f := &ask{ID: "stop-" + id, Action: "/destinations/stop", Title: "Stop all sends", Hidden: []hidden{{"destination", name}},
-		Text:   "Nothing of this tenant is sent anywhere, by any worker, from within a second on. What was sent is still read back.",
-		Button: "Stop", Field: &input{Name: "tool", Label: "Only of this tool (optional)", Hint: "Leave it empty for all tools."}}
-	if name != "" {
-		f.Title = "Stop sends to it"
-		f.Text = "Nothing of this tenant is sent to it, by any worker, from within a second on. What was sent is still read back."
+	return "/destinations/stop?" + url.Values{"destination": {name}}.Encode()
+}
+
+// stopPage shows what a stop would affect, and asks for its reason.
+type stopPage struct {
+	Title             string
+	Destination, Tool string
+	Rows              []affected
+	Workflows, Sagas  string
+	Stopped           []stopped // what holds it already
+	Uncounted         string    // why the effect is not known
+	Form              *ask
+}
+
+// affected are the open writes in one state.
+type affected struct {
+	State, What string
+	Count       int
+	Link        string
+}
+
+// previewStop shows what a stop would affect.
+func (d *app) previewStop(v *visit) error {
+	q := v.r.URL.Query()
+	s := guards.Scope{Destination: q.Get("destination"), Tool: strings.TrimSpace(q.Get("tool"))}
+	return d.showStop(v, http.StatusOK, s, stopForm(s))
+}
+
+// stopForm is the form that stops sends of a scope.
+func stopForm(s guards.Scope) *ask {
+	to := ""
+	if s.Destination != "" {
+		to += " to " + report.Clip(s.Destination, maxName)
 	}
-	return f.or(not)
+	if s.Tool != "" {
+		to += " by the tool " + report.Clip(s.Tool, maxName)
+	}
+	if to == "" {
+		to = " anywhere"
+	}
+	return &ask{ID: "stop", Action: "/destinations/stop", Title: "Stop sends" + to, Hidden: []hidden{{"destination", s.Destination}, {"tool", s.Tool}},
+		Text:   "Within a second no worker sends anything of this tenant" + to + ". readback still reads back what was sent. New writes are recorded and wait. The stop lasts until an operator releases it.",
+		Button: "Stop", Open: true}
+}
+
+// showStop shows the page of a stop. It does so, too, if its effect cannot be counted: a stop
+// must not wait for that.
+func (d *app) showStop(v *visit, status int, s guards.Scope, form *ask) error {
+	b := stopPage{Title: form.Title, Destination: s.Destination, Tool: report.Clip(s.Tool, maxName), Form: form}
+	effect, err := d.service.StopEffect(v.r.Context(), v.who, s)
+	if f, _ := failureOf(err); err != nil && f.Status < http.StatusInternalServerError {
+		return err
+	}
+	if err != nil {
+		d.log.ErrorContext(v.r.Context(), "the effect of a stop cannot be counted", "error", err)
+		b.Uncounted = "What the stop would affect cannot be counted now. It can be made all the same."
+	}
+	for _, w := range effect.Writes {
+		if w.Count == 0 {
+			continue
+		}
+		row := affected{State: report.Clip(report.Word(w.State), maxName), What: report.Clip(w.What, maxText), Count: w.Count}
+		if s.Tool == "" {
+			row.Link = openPath(s.Destination, w.State)
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	b.Workflows, b.Sagas = strconv.Itoa(effect.Workflows), strconv.Itoa(effect.Sagas)
+	if effect.More {
+		b.Workflows, b.Sagas = "at least "+b.Workflows, "at least "+b.Sagas
+	}
+	for i, one := range effect.Stops {
+		b.Stopped = append(b.Stopped, v.stopped(fmt.Sprintf("r%d", i), one, nil))
+	}
+	p := d.page(v, form.Title, "destinations", b)
+	if status != http.StatusOK {
+		p.Back = "/destinations"
+	}
+	return d.show(v, status, "stop", p)
 }
 
 // or returns the refused form if it is this one.
@@ -168,8 +243,9 @@ func (v *visit) stopped(id string, s guards.Stopped, not *ask) stopped {
 // stop holds sends.
 func (d *app) stop(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
-	form := &ask{Action: "/destinations/stop", Hidden: []hidden{{"destination", scope.Destination}}, Field: &input{Name: "tool"}}
-	return d.switched(v, form, "stopped", func(reason string) error { return d.service.Stop(v.r.Context(), v.who, scope, reason) })
+	form := stopForm(scope)
+	return d.switched(v, form, "stopped", func(status int) error { return d.showStop(v, status, scope, form) },
+		func(reason string) error { return d.service.Stop(v.r.Context(), v.who, scope, reason) })
 }
 
 // release releases a stop.
@@ -177,7 +253,8 @@ func (d *app) release(v *visit) error {
 	scope := guards.Scope{Destination: v.form.Get("destination"), Tool: v.form.Get("tool")}
 	seen := v.form.Get("seen")
 	form := &ask{Action: "/destinations/release", Hidden: []hidden{{"destination", scope.Destination}, {"tool", scope.Tool}, {"seen", seen}}}
-	return d.switched(v, form, "released", func(reason string) error {
+	again := func(status int) error { return d.showDestinations(v, status, form) }
+	return d.switched(v, form, "released", again, func(reason string) error {
 		stops, err := d.service.Stops(v.r.Context(), v.who)
 		if err != nil {
 			return err
@@ -196,11 +273,12 @@ func (d *app) release(v *visit) error {
 // another reason.
 func seenOf(s guards.Stopped) string { return s.Last().At.UTC().Format(time.RFC3339Nano) }
 
-func (d *app) switched(v *visit, form *ask, done string, do func(reason string) error) error {
+// switched stops or releases, or shows the form again with what is wrong.
+func (d *app) switched(v *visit, form *ask, done string, again func(status int) error, do func(reason string) error) error {
 	reason, problem := reasonOf(v.form)
 	if problem != "" {
 		form.again(v.form, problem, nil)
-		return d.showDestinations(v, http.StatusUnprocessableEntity, form)
+		return again(http.StatusUnprocessableEntity)
 	}
 	err := do(reason)
 	if err == nil {
@@ -211,5 +289,5 @@ func (d *app) switched(v *visit, form *ask, done string, do func(reason string) 
 		return err // the page has no form for it
 	}
 	form.again(v.form, "", err)
-	return d.showDestinations(v, f.Status, form)
+	return again(f.Status)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strings"
 	"testing"
@@ -34,6 +35,8 @@ type fake struct {
 	trace        gate.StepTrace
 	steps        gate.StepList
 	destinations []service.Destination
+	health       service.Health
+	effect       service.StopEffect
 	stops        []guards.Stopped
 	sagas        []saga.Saga
 	found        ledger.SearchResult
@@ -80,6 +83,12 @@ func (f *fake) DecideStep(context.Context, access.Identity, string, string, bool
 }
 func (f *fake) Destinations(context.Context, access.Identity) ([]service.Destination, error) {
 	return f.destinations, f.err
+}
+func (f *fake) Health(context.Context, access.Identity, string) (service.Health, error) {
+	return f.health, f.err
+}
+func (f *fake) StopEffect(context.Context, access.Identity, guards.Scope) (service.StopEffect, error) {
+	return f.effect, f.err
 }
 func (f *fake) Stops(context.Context, access.Identity) ([]guards.Stopped, error) {
 	return f.stops, f.err
@@ -218,6 +227,9 @@ func spoiledFake(state ledger.State) *fake {
 	f.sagas[0].State, f.sagas[0].Back, f.sagas[0].Stopped = saga.Review, nil, nil
 	f.stops[0].Active, f.stops[0].Damaged, f.stops[0].Tenant = true, false, "acme"
 	f.destinations[0].Lags = []lag.PathLag{{Key: lag.Key{Destination: evil, Kind: evil, Path: evil}, Count: 7, P50: time.Second, P90: time.Minute, P99: time.Hour}}
+	f.health = spoiled[service.Health]()
+	f.health.Destination = f.destinations[0]
+	f.effect = spoiled[service.StopEffect]()
 	return f
 }
 
@@ -263,7 +275,7 @@ func TestForeignTextIsText(t *testing.T) {
 		f := spoiledFake(state)
 		h := f.newApp(nil)
 		step := stepPath(f.inbox.Steps[0].WorkflowID, f.inbox.Steps[0].StepID)
-		for _, path := range []string{"/inbox", "/writes/x", "/destinations", "/search", "/search?q=" + strings.ReplaceAll(form, "&", "%26"), "/sagas", "/sagas/x", step, stepPath("wf", "blocked")} {
+		for _, path := range []string{"/inbox", "/writes/x", "/destinations", "/destinations/x/health", "/search", "/search?q=" + strings.ReplaceAll(form, "&", "%26"), "/sagas", "/sagas/x", step, stepPath("wf", "blocked")} {
 			for _, who := range []person{operator, reviewer, auditor} {
 				t.Run(fmt.Sprint(state, who.role, path), func(t *testing.T) {
 					a := who.get(t, h, path)
@@ -275,6 +287,9 @@ func TestForeignTextIsText(t *testing.T) {
 				})
 			}
 		}
+		a := operator.get(t, h, "/destinations/stop?"+url.Values{"destination": {evil}, "tool": {evil}}.Encode())
+		checkPage(t, a)
+		checkInert(t, a)
 		for _, path := range []string{"/writes/x/decision", "/inbox/decisions", "/writes/x/assignment", "/writes/x/yield", "/sagas/x/cancel", "/destinations/stop", step + "/decision"} {
 			t.Run(fmt.Sprint(state, "POST", path), func(t *testing.T) {
 				a := operator.send(t, h, http.MethodPost, path, map[string][]string{"choice": {evil}, "reason": {evil}, "tool": {evil}, "destination": {evil}, "seq": {evil}, "digest": {evil}, "approval": {evil}, "from": {evil}, pickPrefix + evil: {"1 " + evil}})

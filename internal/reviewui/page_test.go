@@ -134,7 +134,7 @@ func furnished(t *testing.T) (s *shop, paths []string) {
 	if _, err := s.service.BeginSaga(t.Context(), as, saga.Plan{ID: "trip 1/2", Steps: []saga.Step{{Name: "one", Intent: order("S-1", func(w *intent.WriteIntent) { w.Workflow, w.Step = "", "" })}}}); err != nil {
 		t.Fatal(err)
 	}
-	return s, []string{"/inbox", writePath(held), writePath(review), writePath(verified), "/destinations", "/activity", "/activity?in=1h", "/activity?in=7d",
+	return s, []string{"/inbox", writePath(held), writePath(review), writePath(verified), "/destinations", "/destinations/orders/health", "/destinations/orders/health?in=7d", "/activity", "/activity?in=1h", "/activity?in=7d",
 		"/search", "/search?q=run-1", "/search?state=review", "/search?q=nothing", "/search?since=gestern", "/sagas", "/sagas?state=running", sagaPath("trip 1/2"), "/help", "/nowhere"}
 }
 

@@ -182,6 +182,7 @@ func TestChartsAndTheirTablesAgree(t *testing.T) {
 	b := activityOf(spans, []service.Replays{{From: since.Add(-time.Minute), N: 2}, {From: since.Add(w.step), N: 3}, {From: since.Add(w.back), N: 50}}, since, w)
 	want := map[string][][]string{
 		"outcomes": {{"00:00", "3", "1", "0"}, {"23:30", "0", "0", "2"}},
+		"share":    {{"00:00", "75", "25"}, {"23:30", "0", "100"}},
 		"people":   {{"00:00", "2", "0"}, {"23:30", "0", "4"}},
 		"saved":    {{"00:00", "1"}},
 		"replays":  {{"00:00", "2"}, {"00:30", "3"}},

@@ -55,7 +55,7 @@ var tokenMark = rand.Text()
 
 // pages are the templates, one set for each page. They call no function that turns text
 // into markup.
-var pages = mustPages("inbox", "write", "step", "destinations", "activity", "search", "sagas", "saga", "help", "error", "many")
+var pages = mustPages("inbox", "write", "step", "destinations", "health", "stop", "activity", "search", "sagas", "saga", "help", "error", "many")
 
 func mustPages(all ...string) map[string]*template.Template {
 	sets := map[string]*template.Template{}
@@ -70,7 +70,7 @@ func mustPages(all ...string) map[string]*template.Template {
 		"day":    func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
 		"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
 		"num":    func(f float64) string { return strconv.FormatFloat(f, 'f', 1, 64) },
-	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html"))
+	}).ParseFS(pageFiles, "pages/layout.html", "pages/parts.html", "pages/charts.html"))
 	for _, name := range all {
 		sets[name] = template.Must(template.Must(base.Clone()).ParseFS(pageFiles, "pages/"+name+".html"))
 	}

@@ -40,6 +40,8 @@ var routes = []route{
 	{method: "GET", pattern: "/workflows/{workflow}/steps/{step}", act: access.Trace, serve: (*app).step},
 	{method: "POST", pattern: "/workflows/{workflow}/steps/{step}/decision", act: access.Decide, serve: (*app).decideStep},
 	{method: "GET", pattern: "/destinations", act: access.Trace, serve: (*app).destinations},
+	{method: "GET", pattern: "/destinations/{name}/health", act: access.Trace, serve: (*app).health},
+	{method: "GET", pattern: "/destinations/stop", act: access.Operate, serve: (*app).previewStop},
 	{method: "POST", pattern: "/destinations/stop", act: access.Operate, serve: (*app).stop},
 	{method: "POST", pattern: "/destinations/release", act: access.Operate, serve: (*app).release},
 	{method: "GET", pattern: "/activity", act: access.Trace, serve: (*app).activity},

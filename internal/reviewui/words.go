@@ -95,8 +95,9 @@ func local(parts ...string) string {
 	return b.String()
 }
 
-func writePath(id ledger.ID) string { return local("writes", string(id)) }
-func sagaPath(id string) string     { return local("sagas", id) }
+func writePath(id ledger.ID) string      { return local("writes", string(id)) }
+func destinationPath(name string) string { return local("destinations", name, "health") }
+func sagaPath(id string) string          { return local("sagas", id) }
 func stepPath(workflow, step string) string {
 	return local("workflows", workflow, "steps", step)
 }
@@ -104,6 +105,15 @@ func stepPath(workflow, step string) string {
 // searchPath is the search by one kind of name.
 func searchPath(by, q string) string {
 	return "/search?" + url.Values{"by": {by}, "q": {q}}.Encode()
+}
+
+// openPath is the search for the open writes of a destination, or of all, in a state.
+func openPath(destination string, s ledger.State) string {
+	q := url.Values{"state": {string(s)}}
+	if destination != "" {
+		q.Set("destination", destination)
+	}
+	return "/search?" + q.Encode()
 }
 
 // ruleWords describes the rules of a comparison.
