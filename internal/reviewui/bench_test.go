@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
@@ -28,17 +30,17 @@ import (
 // BenchmarkInbox measures pages of the inbox of a tenant with 100,000 writes that wait, of which a
 // fifth is in review. READBACK_BENCH_ROWS says how many.
 func BenchmarkInbox(b *testing.B) {
-	for name, open := range map[string]func(b *testing.B) ledger.Ledger{
-		"sqlite": func(b *testing.B) ledger.Ledger {
+	for name, open := range map[string]func(b *testing.B) (l ledger.Ledger, settle func()){
+		"sqlite": func(b *testing.B) (ledger.Ledger, func()) {
 			l, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "ledger.db"), nil)
 			if err != nil {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = l.Close() })
-			return l
+			return l, func() {}
 		},
-		"postgres": func(b *testing.B) ledger.Ledger {
-			s := pgtest.Start(b, pgtest.Options{})
+		"postgres": func(b *testing.B) (ledger.Ledger, func()) {
+			s := pgtest.Start(b, pgtest.Options{Settings: map[string]string{"shared_buffers": "512MB", "max_wal_size": "8GB"}})
 			database, err := s.CreateDatabase()
 			if err != nil {
 				b.Fatal(err)
@@ -48,13 +50,23 @@ func BenchmarkInbox(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.Cleanup(func() { _ = l.Close() })
-			return l
+			return l, func() { // as autovacuum does within a minute
+				conn, err := pgx.Connect(b.Context(), s.DSN(database))
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer conn.Close(b.Context())
+				if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
+					b.Fatal(err)
+				}
+			}
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
 			rows, _ := strconv.Atoi(os.Getenv("READBACK_BENCH_ROWS"))
-			l := open(b)
+			l, settle := open(b)
 			fillInbox(b, l, cmp.Or(rows, 100_000))
+			settle()
 			world, err := orders.New(orders.Plain.Options())
 			if err != nil {
 				b.Fatal(err)

@@ -311,7 +311,7 @@ func (d *app) showInbox(v *visit, status int, in service.Inbox, q service.InboxQ
 		title = fmt.Sprintf("(%d%s) Inbox", total, more)
 	}
 	p := d.page(v, title, "inbox", b)
-	p.Live, p.Message, p.Back = true, cmp.Or(d.decidedMessage(v), fixedMessage(v)), inboxPath(q)
+	p.Live, p.Message, p.Back = true, fixedMessage(v), inboxPath(q)
 	return d.show(v, status, "inbox", p)
 }
 

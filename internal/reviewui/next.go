@@ -2,7 +2,6 @@ package reviewui
 
 import (
 	"net/url"
-	"strings"
 
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
@@ -10,7 +9,7 @@ import (
 )
 
 // place is where a reviewer is led after a decision: the next write of the inbox that they came
-// from, or that inbox if it has no other. The zero place is the write itself.
+// from, or the write itself if it has no other.
 type place struct {
 	inbox string // the page of the inbox that they came from
 	next  ledger.ID
@@ -38,8 +37,7 @@ func (d *app) nextAfter(v *visit, id ledger.ID) place {
 	}
 	next, found := d.following(v, q, id)
 	if !found {
-		q.After = ""
-		return place{inbox: inboxPath(q)}
+		next.inbox = inboxPath(q)
 	}
 	return next
 }
@@ -73,17 +71,15 @@ func (d *app) following(v *visit, q service.InboxQuery, id ledger.ID) (place, bo
 
 // after is the page that is shown after a decision about a write.
 func (p place) after(id ledger.ID, done string) string {
-	switch {
-	case p.inbox == "":
-		return writePath(id) + "?done=" + url.QueryEscape(done)
-	case p.next != "":
-		return writeFrom(p.next, p.inbox) + "&" + url.Values{"decided": {string(id)}, "done": {done}}.Encode()
+	q := url.Values{"done": {done}}
+	if p.inbox != "" {
+		q.Set("from", p.inbox)
 	}
-	mark := "?"
-	if strings.Contains(p.inbox, "?") {
-		mark = "&"
+	if p.next == "" {
+		return writePath(id) + "?" + q.Encode()
 	}
-	return p.inbox + mark + url.Values{"decided": {string(id)}, "done": {done}}.Encode()
+	q.Set("decided", string(id))
+	return writePath(p.next) + "?" + q.Encode()
 }
 
 // next leads to the write after one in an inbox, without a decision.

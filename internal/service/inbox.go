@@ -161,7 +161,7 @@ func (o *Service) waiting(ctx context.Context, who Who, q InboxQuery, in *Inbox)
 		before[i] = now.Add(-age)
 	}
 	var err error
-	if in.Counts, in.Uncounted, err = o.parts.Ledger.Waiting(ctx, who.Tenant, before); err != nil {
+	if in.Counts, in.Uncounted, err = o.counts.of(ctx, o.parts.Ledger, who.Tenant, before); err != nil {
 		return err
 	}
 	mine, err := o.assigned(ctx, who)

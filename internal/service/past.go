@@ -61,3 +61,44 @@ func (p *pasts) keep(key pastKey, one past) {
 	}
 	p.kept[key] = one
 }
+
+const (
+	// slowCount is the counting time from which on counts of waiting writes are cached: open pages
+	// ask for them after each change. Like histories they are for a multiple of that time, at most
+	// countMost.
+	slowCount = 300 * time.Millisecond
+	countMost = 5 * time.Second
+)
+
+// counts caches counts of waiting writes that took long. The zero value is empty and ready.
+type counts struct {
+	mu   sync.Mutex
+	kept map[string]count
+}
+
+type count struct {
+	found []ledger.Waiting
+	more  bool
+	until time.Time
+}
+
+// of is what the ledger counts in a tenant, or a cached count. It must not be changed.
+func (c *counts) of(ctx context.Context, l ledger.Ledger, tenant string, before [ledger.WaitAges]time.Time) ([]ledger.Waiting, bool, error) {
+	began := time.Now()
+	c.mu.Lock()
+	have, ok := c.kept[tenant]
+	c.mu.Unlock()
+	if ok && began.Before(have.until) {
+		return have.found, have.more, nil
+	}
+	found, more, err := l.Waiting(ctx, tenant, before)
+	if took := time.Since(began); err == nil && took >= slowCount {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if len(c.kept) >= maxPasts || c.kept == nil {
+			c.kept = make(map[string]count)
+		}
+		c.kept[tenant] = count{found, more, time.Now().Add(min(pastFor*took, countMost))}
+	}
+	return found, more, err
+}

@@ -76,3 +76,47 @@ func TestHistoriesAreBounded(t *testing.T) {
 		t.Errorf("%d are kept", len(p.kept))
 	}
 }
+
+// slowly is a ledger that counts what waits slowly.
+type slowly struct {
+	ledger.Ledger
+	takes time.Duration
+	err   error
+	asked int
+}
+
+func (c *slowly) Waiting(context.Context, string, [ledger.WaitAges]time.Time) ([]ledger.Waiting, bool, error) {
+	time.Sleep(c.takes)
+	c.asked++
+	return []ledger.Waiting{{Count: c.asked}}, false, c.err
+}
+
+// Counts that took long are not made again for each page, and are not outdated either.
+func TestSlowCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		takes, after time.Duration
+		err          error
+		tenant       string
+		asked        int
+	}{
+		"slow":           {400 * time.Millisecond, 3 * time.Second, nil, "acme", 1},
+		"slow, later":    {400 * time.Millisecond, 5 * time.Second, nil, "acme", 2},
+		"very slow":      {time.Minute, 6 * time.Second, nil, "acme", 2},
+		"quick":          {200 * time.Millisecond, 0, nil, "acme", 2},
+		"failed":         {time.Second, 0, errors.New("gone"), "acme", 2},
+		"another tenant": {time.Second, 0, nil, "umbrella", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var all counts
+				l := &slowly{takes: c.takes, err: c.err}
+				_, _, _ = all.of(t.Context(), l, "acme", [ledger.WaitAges]time.Time{})
+				time.Sleep(c.after)
+				found, _, err := all.of(t.Context(), l, c.tenant, [ledger.WaitAges]time.Time{})
+				if l.asked != c.asked || !errors.Is(err, c.err) || found[0].Count != c.asked {
+					t.Errorf("counted %d times, want %d: %+v, %v", l.asked, c.asked, found, err)
+				}
+			})
+		})
+	}
+}

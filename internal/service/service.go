@@ -82,6 +82,7 @@ type Service struct {
 	parts   Parts
 	log     *slog.Logger
 	pasts   pasts
+	counts  counts
 	cursors cursors
 }
 
