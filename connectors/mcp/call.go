@@ -85,6 +85,7 @@ func unsent(err error) error {
 
 // once makes one call and returns what is known about it.
 func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*sdk.CallToolResult, error) {
+	c.calling(ctx, s)
 	ctx, m := marked(ctx)
 	type result struct {
 		r   *sdk.CallToolResult
@@ -141,17 +142,28 @@ func (c *Client) failed(s *session, m *mark, err error) error {
 	return err
 }
 
-// follow makes a progress token for a call.
-func (c *Client) follow(f func(*sdk.ProgressNotificationParams)) (string, func()) {
+// follow makes a progress token for a call. No progress is handed over after forget.
+func (c *Client) follow(f func(*sdk.ProgressNotificationParams)) (token string, forget func()) {
+	queue, done := make(chan *sdk.ProgressNotificationParams, queued), make(chan struct{})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
-	token := fmt.Sprintf("readback-%d", c.calls)
-	c.progress[token] = f
+	token = fmt.Sprintf("readback-%d", c.calls)
+	c.progress[token] = queue
+	go func() {
+		defer close(done)
+		c.recovered("notifications/progress", func() {
+			for p := range queue {
+				f(p)
+			}
+		})
+	}()
 	return token, func() {
 		c.mu.Lock()
-		defer c.mu.Unlock()
 		delete(c.progress, token)
+		close(queue)
+		c.mu.Unlock()
+		<-done
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,9 +43,12 @@ type Client struct {
 	notBefore time.Time
 	last      error // why the last start failed
 	closed    bool
-	changed   func()
-	progress  map[string]func(*sdk.ProgressNotificationParams)
+	changed   []func(Change)
+	pending   map[Change]bool // changes whose functions have not begun to run
+	progress  map[string]chan<- *sdk.ProgressNotificationParams
 	calls     int
+	listening map[caller]map[Log]int // the calls that are under way
+	level     sdk.LoggingLevel       // of the log messages that the server is to send, "" if none was requested
 }
 
 // session is one session.
@@ -57,7 +61,19 @@ type session struct {
 	mu      sync.Mutex
 	tools   []*sdk.Tool
 	asOf    time.Time // zero: not known, or no longer
+
+	callers callers
 }
+
+// Change is a list of the server that has changed.
+type Change string
+
+// The lists.
+const (
+	ToolsChanged     Change = "tools"
+	PromptsChanged   Change = "prompts"
+	ResourcesChanged Change = "resources"
+)
 
 // NewClient makes a client. Nothing is started until it is needed. log may be nil. The error
 // names what is wrong in the server's settings.
@@ -69,17 +85,18 @@ func NewClient(s Server, log *slog.Logger) (*Client, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s.masks = &declared.Masks{}
-	c := &Client{server: s, log: log, progress: map[string]func(*sdk.ProgressNotificationParams){}}
+	c := &Client{server: s, log: log, pending: map[Change]bool{}, listening: map[caller]map[Log]int{}, progress: map[string]chan<- *sdk.ProgressNotificationParams{}}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
 
-// OnChange sets a function that is called, from a goroutine of the session, when the server
-// reports that its list of tools has changed, and when a session begins.
-func (c *Client) OnChange(f func()) {
+// OnChange adds a function that is called, from a goroutine of the session, when the server
+// reports that a list has changed, and for each list that it has when a session begins. Of
+// reports that come faster than the function returns some are left out, never the last.
+func (c *Client) OnChange(f func(Change)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.changed = f
+	c.changed = append(c.changed, f)
 }
 
 // Close ends the session and, where it runs on a process of ours, the process.
@@ -110,6 +127,7 @@ func (c *Client) Session(ctx context.Context) (*sdk.ClientSession, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.calling(ctx, s)
 	return s.cs, nil
 }
 
@@ -193,9 +211,18 @@ func (c *Client) begin(ctx context.Context, st *start) {
 	}
 	c.failures, c.notBefore, c.last = 0, time.Time{}, nil
 	c.current, st.s = s, s
-	if c.changed != nil {
-		go c.recovered("a new session", c.changed)
+	for what, has := range s.lists() {
+		if has {
+			c.notify(what, "a new session")
+		}
 	}
+}
+
+// lists are the lists that the server has.
+func (s *session) lists() map[Change]bool {
+	r := s.cs.InitializeResult()
+	has := r != nil && r.Capabilities != nil
+	return map[Change]bool{ToolsChanged: true, PromptsChanged: has && r.Capabilities.Prompts != nil, ResourcesChanged: has && r.Capabilities.Resources != nil}
 }
 
 // open opens a session, within a bound of its own. A connection that hangs is
@@ -229,8 +256,15 @@ func (c *Client) open(ctx context.Context) (*session, error) {
 		if r.err != nil {
 			return nil, m.login(r.err)
 		}
-		s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1)}
+		s := &session{cs: r.cs, dead: make(chan struct{}), listing: make(chan struct{}, 1), callers: callers{queue: make(chan logged, queued)}}
 		go c.watchOver(s)
+		go s.callers.deliver(c, s.dead)
+		c.mu.Lock()
+		level := c.level
+		c.mu.Unlock()
+		if level != "" {
+			_ = s.setLevel(ctx, level) // a server that refuses sends none
+		}
 		return s, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -269,7 +303,10 @@ func (c *Client) client() *sdk.Client {
 		Capabilities:                &sdk.ClientCapabilities{},
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 		ToolListChangedHandler:      func(context.Context, *sdk.ToolListChangedRequest) { c.toolsChanged() },
+		PromptListChangedHandler:    func(context.Context, *sdk.PromptListChangedRequest) { c.listChanged(PromptsChanged) },
+		ResourceListChangedHandler:  func(context.Context, *sdk.ResourceListChangedRequest) { c.listChanged(ResourcesChanged) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { c.onProgress(r.Params) },
+		LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { c.onLog(r) },
 		Logger:                      slog.New(slog.DiscardHandler),
 	})
 	client.AddReceivingMiddleware(c.recovering)
@@ -278,14 +315,36 @@ func (c *Client) client() *sdk.Client {
 
 func (c *Client) toolsChanged() {
 	c.mu.Lock()
-	s, f := c.current, c.changed
+	s := c.current
 	c.mu.Unlock()
 	if s != nil {
 		s.forget()
 	}
-	if f != nil {
-		go c.recovered("a changed list of tools", f)
+	c.listChanged(ToolsChanged)
+}
+
+func (c *Client) listChanged(what Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.notify(what, "a changed list of "+string(what))
+}
+
+// notify calls the functions of [Client.OnChange], unless they are about to be called: a
+// server may report a change as often as it likes.
+func (c *Client) notify(what Change, because string) {
+	if c.pending[what] || len(c.changed) == 0 {
+		return
 	}
+	c.pending[what] = true
+	go c.recovered(because, func() {
+		c.mu.Lock()
+		delete(c.pending, what)
+		all := slices.Clone(c.changed)
+		c.mu.Unlock()
+		for _, f := range all {
+			f(what)
+		}
+	})
 }
 
 // recovered runs what handles a message of the server, in a goroutine where a panic
@@ -311,17 +370,18 @@ func (c *Client) recovering(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// onProgress hands progress to the call that it is about.
+// onProgress hands progress to the call that it is about. A caller that is slow to take it
+// misses some: it must not hold up the messages for others.
 func (c *Client) onProgress(p *sdk.ProgressNotificationParams) {
 	if p == nil {
 		return
 	}
 	token, _ := p.ProgressToken.(string)
 	c.mu.Lock()
-	f := c.progress[token]
-	c.mu.Unlock()
-	if f != nil {
-		f(p)
+	defer c.mu.Unlock()
+	select {
+	case c.progress[token] <- p: // nil, for a call that is over or never was
+	default:
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,6 +34,9 @@ type Connector struct {
 	// writing is held by the one call that writes, where the contract declares that the server
 	// loses one of two concurrent calls.
 	writing chan struct{}
+
+	mu      sync.Mutex
+	waiters map[string]*waiter // by stamp
 }
 
 var (
@@ -51,7 +55,7 @@ func New(c *Contract, o Options) (*Connector, error) {
 			return nil, err
 		}
 	}
-	return &Connector{contract: c, client: client, writeOnly: o.WriteOnly, writing: make(chan struct{}, 1)}, nil
+	return &Connector{contract: c, client: client, writeOnly: o.WriteOnly, writing: make(chan struct{}, 1), waiters: map[string]*waiter{}}, nil
 }
 
 // Contract is the contract that it was made of.

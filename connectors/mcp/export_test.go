@@ -26,3 +26,6 @@ func Guesses(tools []*sdk.Tool) map[string]Guess {
 	}
 	return all
 }
+
+// OnLog takes a log message.
+func (c *Client) OnLog(r *sdk.LoggingMessageRequest) { c.onLog(r) }

@@ -95,7 +95,7 @@ func TestAPanicOfAHandlerEndsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client.OnChange(func() { panic("a mistake about tools") })
+		client.OnChange(func(mcp.Change) { panic("a mistake about tools") })
 		if _, err := client.Tools(t.Context(), true); err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,9 @@ import (
 // error, and never absence.
 func (c *Connector) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	began := time.Now()
+	if q.Intent.Workflow != "" { // that of a call whose intent is not made yet is in ctx
+		ctx = For(ctx, q.Intent.Tenant, q.Intent.Workflow)
+	}
 	if c.writeOnly && q.Intent.Kind == WriteOnlyKind {
 		return connectors.Observation{}, connectors.ErrWriteOnly
 	}

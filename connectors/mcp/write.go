@@ -23,6 +23,7 @@ var errTool = errors.New("the tool answered with an error that the contract says
 // Write calls the tool once. An error of the tool is of unknown fate unless the contract lists
 // it: an error in the middle of a call does not show what was done before it.
 func (c *Connector) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	ctx = For(ctx, r.Intent.Tenant, r.Intent.Workflow)
 	if c.writeOnly && r.Intent.Kind == WriteOnlyKind {
 		return c.callWriteOnly(ctx, r.Intent)
 	}

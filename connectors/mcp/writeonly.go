@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
 )
@@ -59,12 +61,57 @@ func (c *Connector) callWriteOnly(ctx context.Context, in intent.WriteIntent) (c
 		return connectors.Receipt{}, unsent(err)
 	}
 	args, _ := object(in.Expect[carried])
-	r, err := c.client.Call(ctx, tool, args, nil)
+	waits := c.waiting(in.Stamp())
+	r, err := c.client.Call(ctx, tool, args, waits.progress)
 	if err != nil {
 		return connectors.Receipt{}, hidden(err)
 	}
+	c.answered(waits, r)
 	if r.IsError {
 		return connectors.Receipt{}, errTool
 	}
 	return connectors.Receipt{Code: "ok"}, nil
+}
+
+// waiter waits for the answer of a tool without a contract.
+type waiter struct {
+	progress func(*sdk.ProgressNotificationParams)
+	answer   *sdk.CallToolResult
+}
+
+// Await prepares for the answer of the tool to a call of [WriteOnlyCall] with that stamp.
+// The returned function ends that, and returns the answer; nil if this connector has not
+// called the tool in the meantime, or an earlier Await of the stamp has not ended. The
+// answer is nowhere else: it is neither recorded nor part of the outcome. progress may be
+// nil.
+func (c *Connector) Await(stamp string, progress func(*sdk.ProgressNotificationParams)) func() *sdk.CallToolResult {
+	w := &waiter{progress: progress}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiters[stamp] != nil {
+		return func() *sdk.CallToolResult { return nil }
+	}
+	c.waiters[stamp] = w
+	return func() *sdk.CallToolResult {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiters, stamp)
+		return w.answer
+	}
+}
+
+// waiting is the waiter for a call, an empty one if there is none.
+func (c *Connector) waiting(stamp string) *waiter {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.waiters[stamp]; w != nil {
+		return w
+	}
+	return &waiter{}
+}
+
+func (c *Connector) answered(w *waiter, r *sdk.CallToolResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w.answer = r
 }

@@ -38,6 +38,10 @@ const (
 	MetaCall           = "readback/call"
 	MetaIdempotencyKey = "readback/idempotency_key"
 
+	// MetaUnverified is set in the _meta of a result, and of each part of it, that is another
+	// server's own and was compared with nothing.
+	MetaUnverified = "readback/unverified"
+
 	headerWorkflow       = "Readback-Workflow"
 	headerStep           = "Readback-Step"
 	headerCall           = "Readback-Call"
@@ -121,7 +125,7 @@ func (v *Visit) Name(req *mcp.CallToolRequest, w *intent.WriteIntent) error {
 	case names.workflow == "" && names.step == "" && names.key != "":
 		w.Workflow, w.Step = namedWorkflow, names.key
 	case names.workflow == "":
-		w.Workflow = v.workflowOf(req)
+		w.Workflow = v.WorkflowOf(req.Session)
 	}
 	switch {
 	case names.call >= 0:
@@ -132,14 +136,14 @@ func (v *Visit) Name(req *mcp.CallToolRequest, w *intent.WriteIntent) error {
 	return err
 }
 
-// workflowOf is the session as a workflow. The session's id is a secret: it gives access
-// to the session.
-func (v *Visit) workflowOf(req *mcp.CallToolRequest) string {
+// WorkflowOf is a session as a workflow. The session's id is a secret: it gives access to
+// the session.
+func (v *Visit) WorkflowOf(s *mcp.ServerSession) string {
 	if v.workflow != "" {
 		return v.workflow
 	}
-	if req.Session != nil && req.Session.ID() != "" {
-		sum := sha256.Sum256([]byte("readback/mcp-session/v1\n" + req.Session.ID()))
+	if s != nil && s.ID() != "" {
+		sum := sha256.Sum256([]byte("readback/mcp-session/v1\n" + s.ID()))
 		return "mcp-" + hex.EncodeToString(sum[:16])
 	}
 	return "mcp-" + rand.Text()

@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/access"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpapi/tool"
+	"github.com/readback-go/readback/internal/visible"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -69,6 +70,7 @@ func (g *Gateway) verified(t *sdk.Tool, schema *jsonschema.Schema) sdk.ToolHandl
 			return g.pass(ctx, req)
 		}
 		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
+			defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
 			return g.write(ctx, who, named, args)
 		})
 	}
@@ -155,13 +157,36 @@ func (g *Gateway) redacted(named intent.WriteIntent, args intent.Fields, why err
 	return text
 }
 
-// unverified is a tool without a contract.
+// unverified is a tool without a contract. Its answer has what the tool itself answered,
+// if that was to this call: it is not recorded.
 func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		args, err := given(req)
-		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
-			return mcpapi.Submit(ctx, g.service, who, mcp.WriteOnlyCall(named, named.Tool, args), g.config.Wait)
+		var own *sdk.CallToolResult
+		r, err := g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
+			in := mcp.WriteOnlyCall(named, named.Tool, args)
+			await := g.config.Connector.Await(in.Stamp(), progressOf(ctx, req))
+			out, err := mcpapi.Submit(ctx, g.service, who, in, g.config.Wait)
+			own = await()
+			return out, err
 		})
+		if err != nil || own == nil || r.IsError {
+			return r, err
+		}
+		passed, err := passable(own, visible.Data)
+		var large *tooLargeError
+		if err != nil && !errors.As(err, &large) {
+			return r, nil //nolint:nilerr // the outcome is known without it
+		}
+		if large != nil {
+			return mcpapi.WithResult(r, own, large.Error())
+		}
+		for _, c := range passed.Content {
+			if m := metaOf(c); m != nil {
+				*m = marked(*m)
+			}
+		}
+		return mcpapi.WithResult(r, passed, "")
 	}
 }
 
@@ -208,8 +233,8 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker
 	if err := v.Name(req, &named); err != nil {
 		return engine.Outcome{}, err
 	}
-	defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
-	out, err := do(ctx, v.Who, named)
+	defer g.client.Listen(named.Tenant, named.Workflow, listener{req.Session})()
+	out, err := do(mcp.For(ctx, named.Tenant, named.Workflow), v.Who, named)
 	if err == nil {
 		mcpapi.Ask(ctx, req, out, until)
 	}

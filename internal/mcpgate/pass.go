@@ -37,25 +37,85 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 		return nil, err
 	}
 	defer leave()
-	var forward func(*sdk.ProgressNotificationParams)
-	if token := req.Params.GetProgressToken(); token != nil {
-		forward = func(p *sdk.ProgressNotificationParams) {
-			again := *p
-			again.ProgressToken, again.Message = token, visible.Clip(p.Message, maxPulse)
-			_ = req.Session.NotifyProgress(ctx, &again) // a client that misses progress still gets the result
-		}
-	}
+	forward := progressOf(ctx, req)
 	args := req.Params.Arguments
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
+	ctx, done := g.calling(ctx, v, req.Session)
+	defer done()
 	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
 	defer cancel()
 	r, err := g.client.Call(ctx, req.Params.Name, args, forward)
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
-	return visibleResult(r, visible.Data)
+	passed, err := passable(r, visible.Data)
+	var large *tooLargeError
+	if errors.As(err, &large) {
+		text := fmt.Sprintf("The answer of %s is left out: %s. Ask for less at once.", req.Params.Name, large)
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: true}, nil
+	}
+	return passed, err
+}
+
+// progressOf forwards progress of a tool to the client that asked for it, under the
+// client's own token; nil if it did not.
+func progressOf(ctx context.Context, req *sdk.CallToolRequest) func(*sdk.ProgressNotificationParams) {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return nil
+	}
+	return func(p *sdk.ProgressNotificationParams) {
+		// A client that misses progress still gets the result.
+		_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{
+			ProgressToken: token, Message: visible.Clip(p.Message, maxPulse), Progress: p.Progress, Total: p.Total,
+		})
+	}
+}
+
+// calling marks calls of the upstream server as those of a client's session, which gets
+// the log messages that can only be about them.
+func (g *Gateway) calling(ctx context.Context, v *mcpapi.Visit, s *sdk.ServerSession) (_ context.Context, done func()) {
+	workflow := v.WorkflowOf(s)
+	return mcp.For(ctx, v.Who.Tenant, workflow), g.client.Listen(v.Who.Tenant, workflow, listener{s})
+}
+
+// listener is a client's session that gets log messages of the upstream server.
+type listener struct{ session *sdk.ServerSession }
+
+// Log forwards a message, made visible and bounded.
+func (l listener) Log(ctx context.Context, p *sdk.LoggingMessageParams) error {
+	data, err := json.Marshal(p.Data)
+	if err != nil || !slices.Contains(mcp.Levels(), p.Level) {
+		return err
+	}
+	if len(data) > maxProse {
+		data, err = json.Marshal(fmt.Sprintf("left out by readback: this message has %d bytes; at most %d pass", len(data), maxProse))
+	}
+	if err != nil {
+		return err
+	}
+	return l.session.Log(ctx, &sdk.LoggingMessageParams{
+		Meta: marked(nil), Level: p.Level, Logger: visible.Clip(p.Logger, maxNamed), Data: json.RawMessage(visible.Document(data, prose)),
+	})
+}
+
+// setLevel requests the log messages that a client wants. Its own session leaves out those
+// that only others want.
+func (g *Gateway) setLevel(ctx context.Context, p *sdk.SetLoggingLevelParams) error {
+	if err := g.may(ctx, ""); err != nil {
+		return err
+	}
+	if p == nil || !slices.Contains(mcp.Levels(), p.Level) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("level: want one of %v", mcp.Levels())}
+	}
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	if err := g.client.SetLevel(ctx, p.Level); err != nil {
+		g.log.WarnContext(ctx, "the server was not asked for log messages", "error", err)
+	}
+	return nil
 }
 
 // may fails for a caller of another tenant, for one without an agent's permissions, and
@@ -119,7 +179,7 @@ func plain(ctx context.Context, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway did not answer"}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway gave no answer that can be read"}
 }
 
 // through forwards prompts, resources and completions, and checks for changed tools
@@ -134,6 +194,10 @@ func (g *Gateway) through(next sdk.MethodHandler) sdk.MethodHandler {
 		case *sdk.CallToolParamsRaw:
 			if p != nil && !g.knows(p.Name) {
 				g.read(ctx)
+			}
+		case *sdk.SetLoggingLevelParams:
+			if err := g.setLevel(ctx, p); err != nil {
+				return nil, err
 			}
 		case *sdk.ListPromptsParams, *sdk.GetPromptParams, *sdk.ListResourcesParams, *sdk.ListResourceTemplatesParams,
 			*sdk.ReadResourceParams, *sdk.CompleteParams:
@@ -181,6 +245,12 @@ func (g *Gateway) read(ctx context.Context) {
 func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, passTime, errSilent)
 	defer cancel()
+	if v, ok := mcpapi.VisitOf(ctx); ok {
+		session, _ := req.GetSession().(*sdk.ServerSession)
+		calling, done := g.calling(ctx, v, session)
+		defer done()
+		ctx = calling
+	}
 	s, err := g.client.Session(ctx)
 	if err != nil {
 		return nil, plain(ctx, err)
@@ -196,11 +266,25 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
+	clean := visible.Data
 	switch req.GetParams().(type) {
 	case *sdk.ListPromptsParams, *sdk.ListResourcesParams, *sdk.ListResourceTemplatesParams:
-		return visibleResult(r, prose)
+		clean = prose
 	}
-	return visibleResult(r, visible.Data)
+	passed, err := passable(r, clean)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the answer of the server behind the gateway is left out: " + err.Error()}
+	}
+	// A place in a list is no text: only the server reads it.
+	switch p := passed.(type) {
+	case *sdk.ListPromptsResult:
+		p.NextCursor = r.(*sdk.ListPromptsResult).NextCursor
+	case *sdk.ListResourcesResult:
+		p.NextCursor = r.(*sdk.ListResourcesResult).NextCursor
+	case *sdk.ListResourceTemplatesResult:
+		p.NextCursor = r.(*sdk.ListResourceTemplatesResult).NextCursor
+	}
+	return passed, nil
 }
 
 // enveloped keeps only the trace of a request's _meta: the rest is between the client and

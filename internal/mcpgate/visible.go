@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/visible"
 )
 
@@ -23,7 +26,68 @@ const (
 	// progress, in characters.
 	maxNamed = 100
 	maxPulse = 500
+	// maxResult bounds an answer that passes through, in bytes: an image has some
+	// megabytes, and a session with a client or a server reads 16 MB at once.
+	maxResult = 8 << 20
 )
+
+// tooLargeError: an answer has more than maxResult bytes.
+type tooLargeError struct{ bytes int }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("it has %d bytes, and at most %d pass", e.bytes, maxResult)
+}
+
+// passable is an answer of the upstream server as a client gets it: visible, bounded, and
+// marked as unverified.
+func passable[R sdk.Result](r R, clean func(string) string) (R, error) {
+	r, err := visibleResult(r, clean)
+	if err != nil {
+		return r, err
+	}
+	if call, ok := any(r).(*sdk.CallToolResult); ok {
+		for _, c := range call.Content {
+			if m := metaOf(c); m != nil && len(*m) > 0 {
+				*m = foreign(*m)
+			}
+		}
+	}
+	r.SetMeta(marked(r.GetMeta()))
+	return r, nil
+}
+
+// foreign is a server's _meta without what only readback says.
+func foreign(m sdk.Meta) sdk.Meta {
+	m = maps.Clone(m)
+	maps.DeleteFunc(m, func(name string, _ any) bool { return strings.HasPrefix(name, "readback/") })
+	return m
+}
+
+// marked is the _meta of something that is unverified.
+func marked(m sdk.Meta) sdk.Meta {
+	if m = foreign(m); m == nil {
+		m = sdk.Meta{}
+	}
+	m[mcpapi.MetaUnverified] = true
+	return m
+}
+
+// metaOf is the _meta of a part of an answer.
+func metaOf(c sdk.Content) *sdk.Meta {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return &c.Meta
+	case *sdk.ImageContent:
+		return &c.Meta
+	case *sdk.AudioContent:
+		return &c.Meta
+	case *sdk.ResourceLink:
+		return &c.Meta
+	case *sdk.EmbeddedResource:
+		return &c.Meta
+	}
+	return nil
+}
 
 // visibleTool is a tool of the upstream server as a client may list it: its prose is
 // visible and bounded. A tool is refused if a model could not write its names or values
@@ -103,6 +167,9 @@ func visibleResult[R sdk.Result](r R, clean func(string) string) (R, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
 		return none, err
+	}
+	if len(text) > maxResult {
+		return none, &tooLargeError{len(text)}
 	}
 	again := visible.Document(text, clean)
 	if bytes.Equal(again, text) {
