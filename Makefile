@@ -128,11 +128,11 @@ $(BIN)/govulncheck-$(VULN_VERSION):
 	@touch $@
 
 .PHONY: site
-site: .vitepress/node_modules ## the documentation as a site, into bin/site; SITE_BASE=/path/ if it is served below a path
+site: .vitepress/node_modules/.package-lock.json ## the documentation as a site, into bin/site; SITE_BASE=/path/ if it is served below a path
 	.vitepress/node_modules/.bin/vitepress build .
 	@echo "$(BIN)/site: any web server serves it, such as .vitepress/node_modules/.bin/vitepress preview ."
 
-.vitepress/node_modules: .vitepress/package-lock.json
+.vitepress/node_modules/.package-lock.json: .vitepress/package-lock.json
 	cd .vitepress && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
 	@touch $@
 

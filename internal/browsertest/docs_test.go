@@ -19,7 +19,7 @@ func TestDocumentationSite(t *testing.T) {
 	s := theSite(t)
 	script, err := axe()
 	need.Have(t, err)
-	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", ".vitepress/node_modules").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", ".vitepress/node_modules/.package-lock.json").CombinedOutput(); err != nil {
 		need.Have(t, fmt.Errorf("packages of npm: %w: %w: %s", need.ErrMissing, err, out))
 	}
 	if out, err := exec.CommandContext(t.Context(), "make", "-C", "../..", "site").CombinedOutput(); err != nil {
