@@ -57,6 +57,9 @@ type Options struct {
 	HeadStores map[string]HeadStore
 	// Owner names this sealer among others. Default a random name.
 	Owner string
+	// Progress gets how many events Seal has sealed, after each batch. Default nil: it is not
+	// reported.
+	Progress func(sealed int)
 	// Logger receives errors. Default [slog.Default].
 	Logger *slog.Logger
 }
@@ -152,7 +155,9 @@ func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
 	after := int64(0)
 	for {
 		sealed, last, err := s.batch(ctx, after)
-		n += sealed
+		if n += sealed; s.o.Progress != nil {
+			s.o.Progress(n)
+		}
 		switch {
 		case errors.Is(err, ledger.ErrStale): // another sealer was faster
 			after = 0

@@ -35,6 +35,9 @@ type VerifyOptions struct {
 	AsOf time.Time
 	// Keys are trusted to sign heads. Without any, every given head is a problem.
 	Keys signing.Keys
+	// Progress gets what is being read, and how many of these were. Default nil: it is not
+	// reported.
+	Progress func(doing string, done int)
 }
 
 // Verify checks a ledger against its chains, and these against heads. It changes nothing, and may
@@ -74,6 +77,15 @@ type verifier struct {
 	// erasures are those whose own document is in the chains.
 	erasures map[documentName]bool
 	erased   map[erasedOne]bool
+
+	pagesRead, writesRead int // for progress
+}
+
+// step reports that one more of something was read.
+func (v *verifier) step(count *int, doing string) {
+	if *count++; v.o.Progress != nil {
+		v.o.Progress(doing, *count)
+	}
 }
 
 func (v *verifier) run(ctx context.Context) error {
@@ -306,6 +318,7 @@ func (w *chainPass) gap(n int64, unread error) {
 
 // see checks one page.
 func (w *chainPass) see(p Page) error {
+	w.v.step(&w.v.pagesRead, "reading the chain, pages")
 	hash, err := p.hash()
 	if err != nil {
 		return err

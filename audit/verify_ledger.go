@@ -24,6 +24,7 @@ func (v *verifier) part(ctx context.Context, part, parts int) error {
 	}
 	d := newDoubts(x)
 	err = v.lives(ctx, func(life ledger.Lifetime) error {
+		v.step(&v.writesRead, "comparing the ledger, writes")
 		r := life.Record
 		if partOf(r.Tenant, string(r.ID), parts) != part {
 			return nil

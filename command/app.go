@@ -31,6 +31,7 @@ type app struct {
 	forget         func(name string) error // removes a variable from the environment, not from env; nil does nothing
 	now            func() time.Time        // the ledger's clock; nil is the machine's
 	interactive    bool                    // a user of a terminal can answer questions
+	bars           bool                    // standard error is a terminal
 	memory         memory                  // what this process may use; zero: nothing is derived
 
 	// The flags that every command has.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/audit"
@@ -167,7 +168,9 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer d.Close()
-	s, err := d.NewSealer()
+	show, end := a.progress()
+	defer end()
+	s, err := d.NewSealer(func(sealed int) { show("sealing events", sealed, 0) })
 	if err != nil {
 		return 0, err
 	}
@@ -177,6 +180,10 @@ func (a *app) sealAudit(ctx context.Context) (int, error) {
 	}
 	var stuck, unsigned error // one chain that cannot continue stops no other
 	done.Entries, stuck = s.Seal(ctx)
+	end()
+	if ctx.Err() != nil {
+		return 0, interrupted(ctx, ctx.Err(), "sealed %s events, and signed no head; run it again to continue", humanize.Comma(int64(done.Entries)))
+	}
 	done.Heads, unsigned = s.SignAll(ctx)
 	if err := s.Flush(ctx); err != nil {
 		return 0, fmt.Errorf("%d events were sealed and %d heads signed, but not all are kept: %w", done.Entries, done.Heads, errors.Join(err, stuck, unsigned))
@@ -212,9 +219,17 @@ func (a *app) verifyAudit(ctx context.Context, heads, keys []string, behind time
 		return 0, err
 	}
 	defer d.Close()
+	show, end := a.progress()
+	defer end()
+	at, read := "", 0
+	o.Progress = func(doing string, done int) {
+		at, read = doing, done
+		show(doing, done, 0)
+	}
 	r, err := audit.Verify(ctx, d.Ledger, o)
+	end()
 	if err != nil {
-		return 0, err
+		return 0, interrupted(ctx, err, "%s: %s; nothing is proven, and nothing was changed. Run it again", cmp.Or(at, "reading the chain, pages"), humanize.Comma(int64(read)))
 	}
 	if err := a.print(r, func() string { return auditText(r) }); err != nil {
 		return 0, err

@@ -31,7 +31,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
@@ -93,6 +93,7 @@ func start() int {
 // ofThisProcess is the program with the streams and the environment of this process.
 func ofThisProcess() *app {
 	v := environmentNow()
+	onTerminal := term.IsTerminal(int(os.Stderr.Fd()))
 	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv,
-		interactive: isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stderr.Fd())}
+		interactive: onTerminal && term.IsTerminal(int(os.Stdin.Fd())), bars: onTerminal}
 }

@@ -139,7 +139,7 @@ func (a *app) erase(ctx context.Context, n naming, by, reason string, yes, scrub
 	if yes {
 		did, err := s.Erase(ctx, found, by, d.Text(d.Tenant, reason))
 		if err != nil {
-			return 0, err
+			return 0, interrupted(ctx, err, "a part of %d writes and %d documents may be erased; run it again to continue", len(found.Writes), len(found.Documents))
 		}
 		d.Log.Info("erased", "erasure", did.ID, "by", did.By, "writes", did.Writes, "documents", did.Documents)
 		if answer.Erased = &did; scrub {

@@ -107,7 +107,13 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 		return 0, err
 	}
 	defer d.Disconnect()
-	show := progress(a.stderr)
+	bar, end := a.progress()
+	defer end()
+	var at eval.Progress
+	show := func(p eval.Progress) {
+		at = p
+		bar(p.Doing, p.Done, p.Of)
+	}
 	load := func(path string) (*eval.File, error) { return eval.LoadWith(path, show) }
 	if e.snapshot != "" {
 		load = eval.LoadBefore
@@ -126,7 +132,7 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 	if e.snapshot != "" {
 		err := written(e.snapshot, func(w io.Writer) error { return eval.Snapshot(ctx, f, d.Reg, w) })
 		if err != nil {
-			return 0, err
+			return 0, interrupted(ctx, err, "no snapshot was written; run it again")
 		}
 		return 0, a.print(map[string]string{"snapshot": e.snapshot}, func() string { return "Written: " + report.Safe(e.snapshot) + "\n" })
 	}
@@ -137,8 +143,12 @@ func (a *app) evaluate(ctx context.Context, path string, e evaluating) (int, err
 		}
 	}
 	rep, err := e.run(ctx, f, d.Reg, o)
+	end()
+	if err == nil { // what was not read is reported as not checked
+		err = ctx.Err()
+	}
 	if err != nil {
-		return 0, err
+		return 0, interrupted(ctx, err, "%s, %s; there is no report, and no destination was changed. Run it again", cmp.Or(at.Doing, "reading"), counted(at.Done, at.Of))
 	}
 	keep := e.keep(f, rep)
 	if keep != nil && !errors.Is(keep, errNotRecorded) {
@@ -183,25 +193,6 @@ func (e evaluating) run(ctx context.Context, f *eval.File, reg *connectors.Regis
 	}
 	rep, err := eval.Run(ctx, f, reg, o)
 	return rep, errors.Join(err, failed, to.Flush(), file.Close())
-}
-
-// progressEvery is how often the progress of an evaluation is printed.
-const progressEvery = 5 * time.Second
-
-// progress prints the progress of an evaluation; for a short one it prints nothing.
-func progress(to io.Writer) func(eval.Progress) {
-	last := time.Now()
-	return func(p eval.Progress) {
-		if time.Since(last) < progressEvery {
-			return
-		}
-		last = time.Now()
-		of := ""
-		if p.Of > 0 {
-			of = fmt.Sprintf(" of %d", p.Of)
-		}
-		_, _ = fmt.Fprintf(to, "readback: %s: %d%s\n", report.Safe(p.Doing), p.Done, of)
-	}
 }
 
 // errNotRecorded is why there is no baseline.

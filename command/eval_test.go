@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/eval"
 	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
@@ -211,13 +210,14 @@ func TestEvalOutputsAreNoInputs(t *testing.T) {
 func TestEvalProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		say := progress(&out)
-		say(eval.Progress{Doing: "listing orders/order", Done: 1})
-		<-time.After(progressEvery)
-		say(eval.Progress{Doing: "listing orders/order", Done: 2000})
-		say(eval.Progress{Doing: "listing orders/order", Done: 3000})
-		<-time.After(progressEvery)
-		say(eval.Progress{Doing: "reading", Done: 1000, Of: 4000})
+		say, end := (&app{stderr: &out}).progress()
+		say("listing orders/order", 1, 0)
+		<-time.After(lineEvery)
+		say("listing orders/order", 2000, 0)
+		say("listing orders/order", 3000, 0)
+		<-time.After(lineEvery)
+		say("reading", 1000, 4000)
+		end()
 		if want := "readback: listing orders/order: 2000\nreadback: reading: 1000 of 4000\n"; out.String() != want {
 			t.Errorf("%q, want %q", out.String(), want)
 		}

@@ -61,6 +61,7 @@ var problems = []service.Problem{
 	{Err: probe.ErrIrreversible, Exit: exitRefused, Kind: "irreversible", Hint: "Nothing was written. --allow-irreversible permits it."},
 	{Err: eval.ErrInvalid, Exit: exitInvalid, Kind: "invalid_evaluation", Hint: "Nothing was checked. docs/operate/evidence.md says what a file of checks looks like; `readback destinations` lists what there is."},
 	{Err: eval.ErrBaseline, Exit: exitAttention, Kind: "baseline", Hint: "Nothing was compared."},
+	{Err: errInterrupted, Exit: exitFailed, Kind: "interrupted"},
 	{Err: errNoWorkflow, Exit: exitRefused, Kind: "not_found", Hint: "Workflows belong to a tenant; --tenant names another one. One that was pruned is not there any more."},
 	{Err: errNoStep, Exit: exitRefused, Kind: "not_found", Hint: "`readback workflow show WORKFLOW` lists the steps of one. A call that the gate refused, or that never came, left no step."},
 	{Err: server.ErrExposed, Exit: exitUsage, Kind: "usage", Hint: "`readback serve --help` says how."},

@@ -58,8 +58,16 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 		return 0, err
 	}
 	log := a.logger(c.Log)
-	o.Progress = func(line string) { log.Info("probe", "destination", name, "kind", kind, "now", line) }
+	show, end := a.progress()
+	defer end()
+	steps := 0
+	o.Progress = func(line string) {
+		log.Info("probe", "destination", name, "kind", kind, "now", line)
+		steps++
+		show(line, steps, 0)
+	}
 	found, err := probe.Run(ctx, conn, profile, kind, o)
+	end()
 	if len(found.Lines) > 0 || len(found.Left) > 0 { // what was found is valid, and what is left must be shown, also after an error
 		if printed := a.print(found, found.Text); printed != nil {
 			return 0, errors.Join(err, printed)
@@ -67,8 +75,10 @@ func (a *app) probe(ctx context.Context, name, kind string, o probe.Options) (in
 	}
 	stuck := slices.IndexFunc(found.Left, func(l probe.Leftover) bool { return !l.Kept }) // a record that can never be removed is no failure
 	switch {
+	case err != nil && len(found.Left) > 0:
+		return 0, interrupted(ctx, err, "the probe ended early; the sample records named in the report are left at the destination. Run it again to measure the rest")
 	case err != nil:
-		return 0, err
+		return 0, interrupted(ctx, err, "the probe ended early; no sample record is left at the destination. Run it again")
 	case len(found.Weaker) > 0:
 		return exitAttention, nil
 	case stuck >= 0:

@@ -90,7 +90,22 @@ func (a *app) prune(ctx context.Context, keep, remember string, dry bool) (int, 
 		// Error names writes that were not pruned because they cannot be read.
 		Error *failure `json:"error,omitempty"`
 	}
-	done.Pruned, err = d.PruneAll(ctx, asked)
+	show, end := a.progress()
+	defer end()
+	d.Log.Info("counting what can be pruned")
+	total, err := d.Prunable(ctx, asked)
+	if _, err = partly(err); err != nil {
+		return 0, interrupted(ctx, err, "nothing was pruned; run it again")
+	}
+	of := total.Compacted + total.Forgotten
+	done.Pruned, err = d.PruneAll(ctx, asked, func(p server.Pruned) {
+		d.Log.Info("pruning", "compacted", p.Compacted, "forgotten", p.Forgotten)
+		show("pruning", p.Compacted+p.Forgotten, of)
+	})
+	end()
+	if did := done.Compacted + done.Forgotten; err != nil && ctx.Err() != nil {
+		return 0, interrupted(ctx, err, "pruned %s of %s; run it again to continue", humanize.Comma(int64(did)), humanize.Comma(int64(max(of, did))))
+	}
 	if done.Error, err = partly(err); err != nil && done.Compacted+done.Forgotten > 0 {
 		err = fmt.Errorf("%s before it failed, and that stays so: %w", done.Text(), err)
 	}

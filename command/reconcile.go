@@ -161,10 +161,19 @@ func (a *app) reconcile(ctx context.Context, args []string, r reconciling) (int,
 	} else if r.log.Rows, err = queried(d.Reg, r.source, r.query); err != nil {
 		return 0, err
 	}
-	o := eval.Options{Progress: progress(a.stderr)}
-	found, err := r.run(ctx, d.Reg, o)
+	show, end := a.progress()
+	defer end()
+	var at eval.Progress
+	found, err := r.run(ctx, d.Reg, eval.Options{Progress: func(p eval.Progress) {
+		at = p
+		show(p.Doing, p.Done, p.Of)
+	}})
+	end()
+	if err == nil { // what was not read is reported as not checked
+		err = ctx.Err()
+	}
 	if err != nil {
-		return 0, err
+		return 0, interrupted(ctx, err, "%s, %s; there is no report, and no destination was changed. Run it again", cmp.Or(at.Doing, "reading"), counted(at.Done, at.Of))
 	}
 	answer := struct {
 		eval.Reconciliation

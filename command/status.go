@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/internal/report"
@@ -48,7 +48,7 @@ func (a *app) status(ctx context.Context, watch bool) (int, error) {
 	}
 	defer d.Close()
 	for {
-		if f, ok := a.stdout.(*os.File); ok && watch && !a.json && isatty.IsTerminal(f.Fd()) {
+		if f, ok := a.stdout.(*os.File); ok && watch && !a.json && term.IsTerminal(int(f.Fd())) {
 			_, _ = io.WriteString(a.stdout, "\x1b[H\x1b[2J") // an empty screen
 		}
 		code, err := a.statusOf(ctx, d)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 )
 
 const (
@@ -39,7 +39,7 @@ func newScreen(out io.Writer, n int) *screen {
 		return s
 	}
 	every := plainEvery
-	if f, ok := out.(*os.File); ok && isatty.IsTerminal(f.Fd()) {
+	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		s.live, every = true, liveEvery
 	}
 	s.print("%d trials of %d orders at the same time; about 15 seconds. Orders done:\n", len(trials()), n)

@@ -9,13 +9,13 @@ import (
 	"github.com/readback-go/readback/signing"
 )
 
-// NewSealer makes chains as configured.
-func (d *Instance) NewSealer() (*audit.Sealer, error) {
+// NewSealer makes chains as configured. Progress may be nil.
+func (d *Instance) NewSealer(progress func(sealed int)) (*audit.Sealer, error) {
 	o, err := d.Config.Sealing(d.Env.Get)
 	if err != nil {
 		return nil, err
 	}
-	o.Logger = d.Log
+	o.Logger, o.Progress = d.Log, progress
 	return audit.New(d.Ledger, o), nil
 }
 
@@ -24,7 +24,7 @@ func (d *Instance) Sealing() (func(context.Context) error, error) {
 	if !d.Config.Audit.On() {
 		return nil, nil
 	}
-	s, err := d.NewSealer()
+	s, err := d.NewSealer(nil)
 	if err != nil {
 		return nil, err
 	}

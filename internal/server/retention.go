@@ -36,8 +36,9 @@ func (p Pruned) Text() string {
 	return fmt.Sprintf("made %d settled writes tombstones and forgot %d tombstones", p.Compacted, p.Forgotten)
 }
 
-// PruneAll prunes in small steps until nothing is left to prune.
-func (d *Instance) PruneAll(ctx context.Context, r config.Retention) (Pruned, error) {
+// PruneAll prunes in small steps until nothing is left to prune. Progress gets what was done,
+// after each.
+func (d *Instance) PruneAll(ctx context.Context, r config.Retention, progress func(Pruned)) (Pruned, error) {
 	var done Pruned
 	rule := r.Rule()
 	rule.Limit = pruneBatch
@@ -49,8 +50,12 @@ func (d *Instance) PruneAll(ctx context.Context, r config.Retention) (Pruned, er
 		if err != nil && !errors.As(err, &unread) || step.Compacted+step.Forgotten == 0 {
 			return done, err
 		}
-		d.Log.Info("pruning", "compacted", done.Compacted, "forgotten", done.Forgotten)
+		progress(done)
 	}
+}
+
+func (d *Instance) logPruned(done Pruned) {
+	d.Log.Info("pruning", "compacted", done.Compacted, "forgotten", done.Forgotten)
 }
 
 // Prunable counts what [Instance.PruneAll] would delete.
@@ -79,7 +84,7 @@ func (d *Instance) PruneRegularly(ctx context.Context) {
 		var done Pruned
 		begun, err := d.retentionBegun(ctx)
 		if err == nil && begun && r.Prunes() {
-			done, err = d.PruneAll(ctx, r)
+			done, err = d.PruneAll(ctx, r, d.logPruned)
 		}
 		switch {
 		case ctx.Err() != nil:
