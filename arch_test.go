@@ -58,7 +58,7 @@ var floors = [][]string{
 		"internal/config", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",
 	},
 	{ // 9: the interfaces
-		"internal/catalog", "internal/httpapi/v1", "internal/mcpapi", "internal/metrics", "internal/reviewui",
+		"internal/catalog", "internal/httpapi/v1", "internal/mcpapi", "internal/metrics", "internal/notify", "internal/reviewui",
 	},
 	{ // 10: before another server's interface
 		"internal/mcpgate",

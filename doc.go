@@ -78,7 +78,7 @@
 //   - APIs: internal/httpapi (the step gate over HTTP), internal/httpapi/v1 (writes over HTTP),
 //     internal/mcpapi and internal/mcpapi/tool (tools for models), internal/mcpgate (gateways
 //     before MCP servers), internal/reviewui (pages for reviewers), internal/report (the
-//     terminal), internal/webhooks (messages), internal/metrics (Prometheus).
+//     terminal), internal/webhooks (messages to programs), internal/notify (messages to people), internal/metrics (Prometheus).
 //   - Configuration: internal/config, internal/yamlfile, internal/rules (rules of the gate),
 //     internal/declared, internal/jsonplace and internal/openapi (declared destinations).
 //   - Destinations: internal/catalog (what is known of each), internal/probe (measures one),

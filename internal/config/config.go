@@ -82,6 +82,8 @@ type Config struct {
 	MCP MCP
 	// Webhooks are notified of changes. Default none.
 	Webhooks []Webhook
+	// Notifications are messages to people about what waits for a reviewer. Default none.
+	Notifications []Notification
 	// Redaction says what is sensitive. Default nothing.
 	Redaction Redaction
 	// Telemetry says where spans, metrics and events are sent. Default nowhere.
@@ -238,6 +240,8 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 			c.MCP = l.mcp(e)
 		case "webhooks":
 			c.Webhooks = l.webhooks(e)
+		case "notifications":
+			c.Notifications = l.notifications(e)
 		case "redaction":
 			c.Redaction = l.redaction(e)
 		case "telemetry":
@@ -260,7 +264,7 @@ func (l *loading) config(c *Config, body yamlfile.Node) {
 }
 
 // sections are the names on the first level.
-var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "redaction", "receipts", "audit", "secrets", "server", "log"}
+var sections = []string{"ledger", "tenant", "destinations", "retention", "queue", "gate", "risk", "metrics", "telemetry", "mcp", "webhooks", "notifications", "redaction", "receipts", "audit", "secrets", "server", "log"}
 
 // finish checks settings that depend on each other.
 func (l *loading) finish(c *Config) {
@@ -274,6 +278,7 @@ func (l *loading) finish(c *Config) {
 	l.checkTools(c.MCP, c.Destinations)
 	l.checkGateways(c.MCP.Gateways, c.Destinations, c.Tenant)
 	l.checkTenants(c)
+	l.checkNotifications(c)
 	line := c.Server.Line
 	c.Server = l.checkServer(l.server, c.Path)
 	c.Server.Line = line

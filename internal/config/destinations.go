@@ -220,6 +220,7 @@ func (c Config) Registry(env func(string) string) (*connectors.Registry, error) 
 		there[d.Name] = err == nil
 	}
 	problems = append(problems, c.registerHooks(&reg, c.origin(env))...)
+	problems = append(problems, c.unfitNotifications(&reg, there)...)
 	problems = append(problems, c.MCP.unfit(&reg, there)...)
 	_, unusable := c.Redaction.keys(c.origin(env))
 	problems = append(problems, unusable...)

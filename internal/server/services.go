@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
 	"github.com/readback-go/readback/internal/metrics"
+	"github.com/readback-go/readback/internal/notify"
 	"github.com/readback-go/readback/internal/replays"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/internal/webhooks"
@@ -71,6 +72,10 @@ func NewServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 		parts.Redaction = clean
 	}
 	h.Service = service.New(parts)
+	if all := d.Config.Notifications; len(all) > 0 {
+		h.background["the notifications"] = notify.New(notify.Options{Ledger: d.Ledger, Engine: h.engine, Service: h.Service,
+			Notifications: all, ReviewUI: parts.ReviewUI, Logger: d.Log}).Work
+	}
 	return h, nil
 }
 
