@@ -27,7 +27,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short: "Check the configuration, the ledger and each destination, and name remedies",
 		Long: `Check, and name the remedy of each problem: the configuration; the ledger (access,
 version, clock, notes of workers, disk space) and its audit log; each destination
-(access and login); the retention; and writes that cannot continue without you.
+(access and login); each gateway (its tools, and what it does not pass); the retention; and writes that cannot continue without you.
 
 The command writes nothing to a destination. It writes one note to the ledger and
 deletes it again. A file of the ledger that does not exist yet is in order: the first
@@ -125,9 +125,11 @@ func (a *app) examineSettings(ctx context.Context, e *examination) *server.Insta
 	if err != nil {
 		examineAbsence(e, c, err)
 		examineDestinations(ctx, e, c, reg)
+		examineGateways(ctx, e, c, reg)
 		return nil
 	}
 	examineDestinations(ctx, e, c, reg)
+	examineGateways(ctx, e, c, reg)
 	return d
 }
 

@@ -139,6 +139,7 @@ func gatewayOverStdio(t *testing.T, program string) {
 	if d := cmp.Diff(ids[0], ids[1]); d != "" || len(p.writes()) != 2 {
 		t.Errorf("other writes (-first +second):\n%s", d)
 	}
+	says(t, p.run("doctor"), "gateway files", "verifies 4 tools and passes 10 tools that read")
 }
 
 // gatewayOverHTTP: with tokens, and what another role sees.

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/readback-go/readback/connectors/mcp"
 	fakemcp "github.com/readback-go/readback/internal/fakes/mcp"
 	"github.com/readback-go/readback/internal/mcpapi"
 	"github.com/readback-go/readback/internal/mcpgate"
@@ -326,5 +328,26 @@ func TestALevelThatDoesNotExist(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "want one of [debug info") {
 			t.Errorf("%v", err)
 		}
+	})
+}
+
+// TestSurvey: which tools are verified, pass, are unverified or hidden, and what the server
+// offers besides.
+func TestSurvey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := fakemcp.New(fakemcp.NewWorld())
+		up.Replace(fakemcp.Put, "Another tool than the contract was written for.")
+		conn, err := mcp.New(pinned(t, up), mcp.Options{Server: mcp.Server{Transport: up.Transport}, WriteOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := (&mcpgate.Config{Connector: conn, Hide: []string{fakemcp.Delete}}).Survey(context.Background())
+		want := mcpgate.Survey{Verified: []string{fakemcp.Create, fakemcp.Update}, Reads: []string{fakemcp.Find, fakemcp.Get},
+			Unverified: []string{fakemcp.Notify}, Hidden: []string{fakemcp.Delete, fakemcp.Put}}
+		if d := cmp.Diff(want, got); err != nil || d != "" {
+			t.Errorf("%v (-want +got):\n%s", err, d)
+		}
+		_ = conn.Close()
+		up.Cut()
 	})
 }

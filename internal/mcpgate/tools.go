@@ -3,6 +3,7 @@ package mcpgate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ func (g *Gateway) refresh(ctx context.Context) {
 	}
 	now := map[string]shown{}
 	for _, t := range tools {
-		c, why := g.classify(t, tools)
+		c, why := g.config.classify(t, tools)
 		g.say(t.Name, c, why)
 		if c == hidden {
 			continue
@@ -138,12 +139,12 @@ func (g *Gateway) say(name string, c class, why error) {
 }
 
 // classify classifies a tool; the error is why it is not shown.
-func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
-	contract := g.config.Connector.Contract()
+func (c *Config) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
+	contract := c.Connector.Contract()
 	outcome := mcpapi.OutcomeToolName
 	_, _, contracted := contract.Target(t.Name)
 	switch {
-	case slices.Contains(g.config.Hide, t.Name):
+	case slices.Contains(c.Hide, t.Name):
 		return hidden, fmt.Errorf("the configuration hides it")
 	case t.Name == outcome:
 		return hidden, fmt.Errorf("it is called as a tool of readback")
@@ -161,16 +162,55 @@ func (g *Gateway) classify(t *sdk.Tool, all []*sdk.Tool) (class, error) {
 	}
 	switch {
 	case contracted:
-		if err := g.proven(t.Name, all); err != nil {
+		if err := c.proven(t.Name, all); err != nil {
 			return hidden, err
 		}
 		return verified, nil
-	case slices.Contains(contract.Reads(), t.Name) || slices.Contains(g.config.Reads, t.Name):
+	case slices.Contains(contract.Reads(), t.Name) || slices.Contains(c.Reads, t.Name):
 		return reads, nil
-	case g.config.Connector.WriteOnly():
+	case c.Connector.WriteOnly():
 		return writeOnly, nil
 	}
 	return hidden, fmt.Errorf("it has no contract and is not declared to read; write a contract, name it in reads, or set uncontracted: allow")
+}
+
+// Survey is what a gateway does with what its server offers.
+type Survey struct {
+	// Verified, Reads, Unverified and Hidden are the tools by name.
+	Verified, Reads, Unverified, Hidden []string
+	// Unpassed are the features that the server declares and the gateway does not pass.
+	Unpassed []string
+}
+
+// Survey asks the server for its tools and features. Of c only Connector, Reads and Hide
+// are used.
+func (c *Config) Survey(ctx context.Context) (Survey, error) {
+	var s Survey
+	session, err := c.Connector.Client().Session(ctx)
+	if err != nil {
+		return s, err
+	}
+	tools, err := c.Connector.Client().Tools(ctx, false)
+	if err != nil {
+		return s, err
+	}
+	for _, t := range tools {
+		is, err := c.classify(t, tools)
+		if _, unseen := visibleTool(t); err != nil || unseen != nil {
+			is = hidden
+		}
+		to := map[class]*[]string{verified: &s.Verified, reads: &s.Reads, writeOnly: &s.Unverified, hidden: &s.Hidden}[is]
+		*to = append(*to, t.Name)
+	}
+	if r := session.InitializeResult(); r != nil && r.Capabilities != nil {
+		if r.Capabilities.Resources != nil && r.Capabilities.Resources.Subscribe {
+			s.Unpassed = append(s.Unpassed, "subscriptions to resources")
+		}
+		for _, more := range []map[string]any{r.Capabilities.Extensions, r.Capabilities.Experimental} {
+			s.Unpassed = append(s.Unpassed, slices.Sorted(maps.Keys(more))...)
+		}
+	}
+	return s, nil
 }
 
 // nameForm is what the protocol allows as a tool's name. Any other name can look like
@@ -186,8 +226,8 @@ func alike(a, b string) bool {
 
 // proven checks that the tools that prove a write exist and are those that the contract
 // was written for. Without its proof a write is not offered.
-func (g *Gateway) proven(tool string, all []*sdk.Tool) error {
-	contract := g.config.Connector.Contract()
+func (c *Config) proven(tool string, all []*sdk.Tool) error {
+	contract := c.Connector.Contract()
 	for _, proof := range contract.Proofs(tool) {
 		i := slices.IndexFunc(all, func(t *sdk.Tool) bool { return t.Name == proof })
 		if i < 0 {
