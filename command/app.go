@@ -34,6 +34,9 @@ type app struct {
 	bars           bool                    // standard error is a terminal
 	memory         memory                  // what this process may use; zero: nothing is derived
 
+	// browse opens an address in a browser; nil: there is none.
+	browse func(ctx context.Context, address string)
+
 	// The flags that every command has.
 	config, tenant string
 	json, verbose  bool

@@ -94,6 +94,8 @@ func start() int {
 func ofThisProcess() *app {
 	v := environmentNow()
 	onTerminal := term.IsTerminal(int(os.Stderr.Fd()))
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv,
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv,
 		interactive: onTerminal && term.IsTerminal(int(os.Stdin.Fd())), bars: onTerminal}
+	a.browse = a.browser()
+	return a
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os/exec"
+	"runtime"
 	"strings"
 	"time"
 
@@ -23,7 +25,8 @@ func (a *app) devCommand() *cobra.Command {
 		Short: "Try it out: a server with a destination that loses answers, and two writes",
 		Long: `Serve on this machine, with a destination to try out that loses every other answer; make
 one write that is verified and one that a reviewer must approve; and print where to see
-them. It ends at Ctrl-C. No credentials are checked.
+them. On a terminal it opens the review UI in your browser. It ends at Ctrl-C. No
+credentials are checked.
 
 The ledger is ` + devLedger + ` and the destination's records are in ` + sampleLog + `, both in
 this folder. They are kept: a second start continues with them.`,
@@ -31,6 +34,7 @@ this folder. They are kept: a second start continues with them.`,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return a.serve(ctx, s) }),
 	}
 	s.given = cmd.Flags().Changed
+	cmd.Flags().BoolVar(&s.noBrowser, "no-browser", false, "do not open the review UI in a browser")
 	cmd.Flags().StringVar(&s.listen, "listen", "", "where to listen, host:port; port 0 takes a free one (default "+config.DefaultServer().Listen+")")
 	return cmd
 }
@@ -86,7 +90,7 @@ func sampleIntent(tool, order string) string {
 
 // tryOut makes two writes through the server, as a caller does: one that is verified, and
 // one that waits for approval. It prints how each ended.
-func (a *app) tryOut(ctx context.Context, where string) {
+func (a *app) tryOut(ctx context.Context, where string, browser bool) {
 	client := &http.Client{Timeout: time.Minute}
 	for _, w := range []struct{ about, tool, order string }{
 		{"Order A-1", "create_order", "A-1"},
@@ -116,4 +120,30 @@ Approve the payment at %s/inbox. Make a write of your own:
 
 The destination loses every other answer. What it really did is in %s.
 `, where, where, sampleIntent("create_order", "A-2"), sampleLog)
+	if browser && a.browse != nil {
+		a.browse(ctx, where+"/inbox")
+	}
+}
+
+// browser opens an address in the browser of the user, nil if there is none: nothing is
+// displayed, or no user is at a terminal. An address that cannot be opened was printed.
+func (a *app) browser() func(ctx context.Context, address string) {
+	displayed := a.env("DISPLAY") != "" || a.env("WAYLAND_DISPLAY") != ""
+	program := []string{"xdg-open"}
+	switch {
+	case !a.interactive:
+		return nil
+	case runtime.GOOS == "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	case runtime.GOOS == "darwin":
+		program = []string{"open"}
+	case !displayed:
+		return nil
+	}
+	return func(ctx context.Context, address string) {
+		cmd := exec.CommandContext(context.WithoutCancel(ctx), program[0], append(program[1:], address)...) //nolint:gosec // the server's own address
+		if cmd.Start() == nil {
+			go func() { _ = cmd.Wait() }() // it ends on its own
+		}
+	}
 }

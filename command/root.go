@@ -65,6 +65,7 @@ func (a *app) root() *cobra.Command {
 		Long: "Exit codes say what a script can do next. --json says the rest.\n\n" + exitTable(),
 	})
 	suggesting(root)
+	a.completing(root)
 	return root
 }
 

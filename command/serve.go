@@ -32,6 +32,7 @@ type serveSettings struct {
 	listen, ledger string
 	parallel       int
 	grace          time.Duration
+	noBrowser      bool
 
 	given func(flag string) bool
 }
@@ -185,7 +186,7 @@ func (a *app) announce(ctx context.Context, c config.Config, s serveSettings, wh
 	}
 	_, err := fmt.Fprintln(a.stdout, strings.Join(lines, "\n"))
 	if s.sample && err == nil && away == nil {
-		go a.tryOut(ctx, where)
+		go a.tryOut(ctx, where, !s.noBrowser)
 	}
 	return err
 }
