@@ -358,6 +358,7 @@ func (m *mine) personStory() {
 	session := m.login(m.secret["reviewer@"+own])
 	for path, form := range map[string]url.Values{
 		"/writes/" + m.ids["dropped"] + "/decision": {"choice": {"accept"}, "reason": {"typed " + m.mail("reason on the page")}, "seq": {"1"}, "digest": {"x"}},
+		"/inbox/decisions":                          {"choice": {"accept"}, "reason": {"typed " + m.mail("reason for several")}, "write-" + m.ids["dropped"]: {"1 x"}},
 		"/destinations/stop":                        {"tool": {"x"}, "reason": {"typed " + m.mail("reason on the page of a stop")}},
 	} {
 		q := m.request("POST", path, form.Encode(), "", "Content-Type", "application/x-www-form-urlencoded", "Sec-Fetch-Site", "same-origin")
@@ -398,6 +399,7 @@ var spoken = map[string]string{
 	"POST /api/v1/workflows/{workflow_id}/steps/{step_id}/approve": "gate", "POST /api/v1/workflows/{workflow_id}/steps/{step_id}/reject": "gate",
 	"POST /api/v1/workflow-control/{workflow_id}/steps/{step_id}/approve": "the same as that of the gate", "POST /api/v1/workflow-control/{workflow_id}/steps/{step_id}/reject": "the same as that of the gate",
 	"POST /mcp": "tool", "DELETE /mcp": "nothing is said", "POST /mcp/shop": "tool", "DELETE /mcp/shop": "nothing is said",
+	"POST /inbox/decisions": "person", "POST /writes/{id}/assignment": "it takes no text",
 	"POST /writes/{id}/decision": "person", "POST /writes/{id}/yield": "its reason is that of the door's", "POST /workflows/{workflow}/steps/{step}/decision": "its reason is that of the gate's",
 	"POST /destinations/stop": "person", "POST /destinations/release": "its reason is that of the door's", "POST /sagas/{id}/cancel": "its reason is that of the door's",
 	"POST /sagas/{id}/close": "its reason is that of the door's", "POST /theme": "a word of two", "POST /login": "a token, see TestSecretsStayWhereTheyAre", "POST /logout": "nothing is said",

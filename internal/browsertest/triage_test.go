@@ -1,14 +1,21 @@
 package browsertest
 
 import (
+	"flag"
 	"fmt"
+	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
 )
+
+var waiting = flag.Int("waiting", 2000, "how many writes wait in TestTriageOfMany")
 
 // refunds are writes that wait for approval.
 func refunds(a *agent, prefix string, n int) (ids []ledger.ID) {
@@ -89,4 +96,49 @@ func TestSelectionStays(t *testing.T) {
 	if !look[bool](ada, "document.querySelector('#pick-0').checked && document.querySelectorAll('.pick').length === 2") {
 		t.Error("the selection is lost")
 	}
+}
+
+// The counts are of every write that waits, and the first page leads to the next, however many wait.
+// The log has how long the server took.
+func TestTriageOfMany(t *testing.T) {
+	s := theSite(t)
+	const tenant = "many"
+	l, err := sqlite.Open(t.Context(), filepath.Join(s.dir, "readback.db"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	const at = 32
+	for worker := range at {
+		all.Go(func() {
+			for i := worker; i < *waiting; i += at {
+				w := order("billing", fmt.Sprint("tool ", i%20), fmt.Sprint("many-", i), intent.Fields{"amount_cents": i})
+				w.Tenant = tenant
+				rec, err := ledger.NewRecord(w)
+				if err == nil {
+					_, _, err = l.Reserve(t.Context(), ledger.Reservation{Record: rec, Events: []ledger.Event{{Kind: ledger.EvHeld, Reason: "money is paid out"}}, Owner: "many", LeaseFor: time.Second})
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := l.Close(); err != nil || t.Failed() {
+		t.Fatal(err)
+	}
+	ada := s.person(t, tenant, "reviewer", "ada")
+	for _, path := range []string{"/inbox", "/inbox?tool=tool+7", "/inbox?reason=approval"} {
+		ada.open(path)
+		ada.text(fmt.Sprint(*waiting, " held"))
+		if n := look[int](ada, "document.querySelectorAll('[data-row]').length"); n != 50 {
+			t.Errorf("%s has %d rows, want 50", path, n)
+		}
+		t.Logf("%s with %d writes: %.0f ms", path, *waiting, look[float64](ada, "(() => { const n = performance.getEntriesByType('navigation')[0]; return n.responseEnd - n.requestStart; })()"))
+	}
+	first := look[string](ada, "document.querySelector('.go').textContent")
+	ada.click(".pages .next")
+	ada.until("the next page", "document.readyState === 'complete' && document.querySelector('.pages [rel=first]') && document.querySelector('.go').textContent !== "+quoted(first))
 }
