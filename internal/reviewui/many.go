@@ -122,27 +122,34 @@ func (d *app) decideMany(v *visit) error {
 		return d.showInbox(v, http.StatusUnprocessableEntity, in, q, bulk{Reason: s.Reason, Problem: s.Problem}, s.value, picks)
 	}
 	var rows []waiting
+	var gone []error
 	counts := map[bool]int{}
 	for _, p := range picks {
 		one := s
 		one.Seq, one.Digest = p.seq, p.digest
-		row, taken := d.decideOne(v, p.id, one, inboxPath(q))
-		rows = append(rows, row)
+		row, taken, err := d.decideOne(v, p.id, one, inboxPath(q))
+		if rows = append(rows, row); err != nil {
+			gone = append(gone, err)
+		}
 		counts[taken]++
 	}
-	b := manyPage{Title: fmt.Sprintf("%d decided, %d not", counts[true], counts[false]), Choice: decisions[s.word].label, Reason: report.Clip(s.reason, maxReason), Rows: rows, Inbox: inboxPath(q)}
+	if len(gone) == len(picks) { // none of them is there, or can be read
+		return gone[0]
+	}
+	b := manyPage{Title: fmt.Sprintf("%d decided, %d not", counts[true], counts[false]), Choice: decisions[s.word].label, Rows: rows, Inbox: inboxPath(q)}
 	return d.show(v, http.StatusOK, "many", d.page(v, b.Title, "inbox", b))
 }
 
 // manyPage is what came of each of several decisions.
 type manyPage struct {
-	Title, Choice, Reason string
-	Rows                  []waiting
-	Inbox                 string
+	Title, Choice string
+	Rows          []waiting
+	Inbox         string
 }
 
-// decideOne carries out one of several decisions, and describes what came of it.
-func (d *app) decideOne(v *visit, id ledger.ID, s decision, inbox string) (row waiting, taken bool) {
+// decideOne carries out one of several decisions, and describes what came of it. It returns why the
+// write cannot be read afterwards, if it cannot.
+func (d *app) decideOne(v *visit, id ledger.ID, s decision, inbox string) (row waiting, taken bool, unread error) {
 	view, err := d.service.View(v.r.Context(), v.who, id)
 	if err == nil {
 		done := ""
@@ -163,19 +170,19 @@ func (d *app) decideOne(v *visit, id ledger.ID, s decision, inbox string) (row w
 	after, gone := d.service.View(ctx, v.who, id)
 	if gone != nil {
 		return waiting{Link: writePath(id), Title: report.Clip(string(id), maxName), ID: report.Clip(string(id), maxName), Why: cmp.Or(why, "What came of it cannot be read."),
-			Badges: []badge{{"bad", "!", "not decided"}}}, false
+			Badges: []badge{{"bad", "!", "not decided"}}}, false, gone
 	}
 	row = rowOf(after.Record, after.Outcome)
 	row.Title, row.Link = subject(after.Record, after.Intent), writeFrom(id, inbox)
 	if taken = err == nil || s.taken(v.who, after.Events); taken {
 		row.Why = decisions[s.word].past + ". " + report.Sentence(after.Outcome.Text)
-		return row, true
+		return row, true, nil
 	}
 	if errors.Is(err, engine.ErrChanged) {
 		why = "It has changed since you read it. Nothing was done: read it as it is now, and decide again."
 	}
 	row.Why, row.Badges = why, append([]badge{{"bad", "!", "not decided"}}, row.Badges...)
-	return row, false
+	return row, false, nil
 }
 
 // assignMany assigns writes to the reviewer, or to none.

@@ -84,12 +84,15 @@ func (p place) after(id ledger.ID, done string) string {
 
 // next leads to the write after one in an inbox, without a decision.
 func (d *app) next(v *visit) error {
-	from := v.r.URL.Query().Get("from")
-	q, ok := fromInbox(from)
+	view, err := d.view(v)
+	if err != nil {
+		return err
+	}
+	q, ok := fromInbox(v.r.URL.Query().Get("from"))
 	if !ok {
 		return v.to("/inbox")
 	}
-	if p, found := d.following(v, q, ledger.ID(v.r.PathValue("id"))); found {
+	if p, found := d.following(v, q, view.Record.ID); found {
 		return v.to(writeFrom(p.next, p.inbox))
 	}
 	return v.to(inboxPath(q))
