@@ -13,9 +13,9 @@ import (
 // FormTokenField is the form field of [Logins.FormToken].
 const FormTokenField = "form_token"
 
-// errNoFormToken: the browser does not say which page sends the request, and the form
+// ErrNoFormToken: the browser does not say which page sends the request, and the form
 // does not prove that it is ours.
-var errNoFormToken = fmt.Errorf("%w: the request has a session but neither an Origin header nor the token of a form of this session; "+
+var ErrNoFormToken = fmt.Errorf("%w: the request has a session but neither an Origin header nor the token of a form of this session; "+
 	"open the page again and send its form, or send Origin, or a token as Authorization: Bearer instead of the cookie", ErrForbidden)
 
 // formKey derives the key of form tokens.
@@ -54,11 +54,11 @@ func (l *Logins) ownPage(r *http.Request, s session) error {
 		r.Body = http.MaxBytesReader(nil, r.Body, maxForm)
 	}
 	if err := r.ParseForm(); err != nil {
-		return errNoFormToken
+		return ErrNoFormToken
 	}
 	given := r.PostForm[FormTokenField]
 	if len(given) != 1 || subtle.ConstantTimeCompare([]byte(given[0]), []byte(l.formTokenOf(s))) != 1 {
-		return errNoFormToken
+		return ErrNoFormToken
 	}
 	return nil
 }

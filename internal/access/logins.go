@@ -276,9 +276,9 @@ func (l *Logins) show(w http.ResponseWriter, r *http.Request) {
 	l.write(w, r, status, p)
 }
 
-const noWayIn = "No way to log in is configured. The configuration needs server.oidc, or server.person_tokens: true so that people may have tokens."
+const noWayIn = "This server has no login. Its configuration needs server.oidc, or server.person_tokens: true so that people may have tokens."
 
-const providerDown = "The provider of logins does not answer now. Try again in a moment; nothing has to be started anew."
+const providerDown = "The login provider does not answer now. Try again in a moment; the server need not be restarted."
 
 // withToken begins a session with a token that was pasted into the form.
 func (l *Logins) withToken(w http.ResponseWriter, r *http.Request) {

@@ -260,7 +260,7 @@ func TestLoginWithoutAMatchingRule(t *testing.T) {
 	w.provider.Says(map[string]any{"sub": "1", "groups": []string{"others"}})
 	b := w.browser()
 	status, text := b.login()
-	if status != 403 || !strings.Contains(text, "nothing here is for you") || len(b.cookies) != 0 {
+	if status != 403 || !strings.Contains(text, "no rule of this server gives you a role") || len(b.cookies) != 0 {
 		t.Errorf("got %d with the cookies %v:\n%s", status, b.cookies, text)
 	}
 	b.is("")
@@ -454,5 +454,17 @@ func TestLoginOptionsAreChecked(t *testing.T) {
 				t.Errorf("got %v; want what is wrong with %q", err, c.wrong)
 			}
 		})
+	}
+}
+
+// A wrong token does not lose the page that was asked for, and is not shown again.
+func TestAWrongTokenKeepsThePage(t *testing.T) {
+	b := newWorld(t, nil).browser()
+	status, text := b.open("POST", "/login", url.Values{"token": {"rbk_wrong"}, "next": {"/writes/wr_1?x=<y>"}})
+	if status != 401 || !strings.Contains(text, `value="/writes/wr_1?x=&lt;y&gt;"`) || strings.Contains(text, "rbk_wrong") {
+		t.Errorf("%d: %s", status, text)
+	}
+	if _, text := b.open("POST", "/login", url.Values{"token": {"rbk_wrong"}, "next": {"https://evil.example/"}}); strings.Contains(text, "evil") {
+		t.Errorf("it leads elsewhere: %s", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"html/template"
 	"net/http"
+	"strings"
 )
 
 //go:embed login.css
@@ -30,6 +31,8 @@ type page struct {
 	Provider, Form bool
 	// Unkept marks a browser that will keep no session.
 	Unkept bool
+	// Home shows a link to the inbox.
+	Home   bool
 	Styles template.CSS
 }
 
@@ -43,15 +46,20 @@ var pagePolicy = func() string {
 func (l *Logins) write(w http.ResponseWriter, r *http.Request, status int, p page) {
 	p.Provider, p.Form = l.provider != nil, l.form
 	p.Unkept = l.secure(r) && r.TLS == nil && !l.https && r.Header.Get("X-Forwarded-Proto") != "https"
-	p.Styles = template.CSS(styles)
 	if p.Next == "" {
 		p.Next = "/"
 	}
-	var b bytes.Buffer
-	if err := loginTemplate.Execute(&b, p); err != nil {
+	if err := writePage(w, status, p); err != nil {
 		l.log.ErrorContext(r.Context(), "the page of logins cannot be made", "error", err)
 		Problem(w, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
-		return
+	}
+}
+
+func writePage(w http.ResponseWriter, status int, p page) error {
+	p.Styles = template.CSS(styles)
+	var b bytes.Buffer
+	if err := loginTemplate.Execute(&b, p); err != nil {
+		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -59,6 +67,28 @@ func (l *Logins) write(w http.ResponseWriter, r *http.Request, status int, p pag
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // a client that disconnected needs no response
+	return nil
+}
+
+// refusal responds to a request that is refused before it is handled: browsers that open a
+// page get one, programs a problem document. It repeats nothing of the request.
+func refusal(w http.ResponseWriter, r *http.Request, status int, why string) {
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		Problem(w, status, why)
+		return
+	}
+	lines := []string{strings.ToUpper(why[:1]) + why[1:] + ".", "Nothing was done."}
+	switch status {
+	case http.StatusForbidden:
+		lines = append(lines, "If you sent a form of readback, go back, reload the page and send it again. If you did not, another site tried to act in your name.")
+	case http.StatusInternalServerError:
+		lines = []string{"This is a fault of readback, not yours. The operator of this server finds the reason in its log.", "Read what you changed again before you repeat it."}
+	default:
+		lines = append(lines, "Go back, or open the inbox.")
+	}
+	if writePage(w, status, page{Title: titleOf(status), Lines: lines, Wrong: true, Home: true}) != nil {
+		Problem(w, status, why)
+	}
 }
 
 // refuse shows a user in plain words why the login failed.
@@ -67,19 +97,23 @@ func (l *Logins) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	for name, values := range header {
 		w.Header()[name] = values
 	}
-	l.write(w, r, status, page{Title: titleOf(status), Lines: words(err, status), Wrong: true})
+	next := r.URL.Query().Get("next")
+	if r.PostForm.Has("next") { // the page that was asked for is not lost with a wrong token
+		next = r.PostForm.Get("next")
+	}
+	l.write(w, r, status, page{Title: titleOf(status), Lines: words(err, status), Wrong: true, Next: localPath(next)})
 }
 
 func titleOf(status int) string {
 	switch status {
 	case http.StatusForbidden:
-		return "Not for you"
+		return "Not permitted"
 	case http.StatusServiceUnavailable:
-		return "Not possible now"
+		return "Not available now"
 	case http.StatusTooManyRequests:
 		return "Too many attempts"
 	case http.StatusUnauthorized:
-		return "That did not work"
+		return "Not logged in"
 	}
 	return "Something went wrong"
 }
@@ -89,14 +123,14 @@ var plain = []struct {
 	is    error
 	words []string
 }{
-	{errNotBegun, []string{"This login was not begun in this browser, was begun under another address of this server, or took more than ten minutes.", "Begin again."}},
-	{errAnswer, []string{"What the provider of logins answered does not prove who you are. Begin again; if it stays so, the operator of this server finds the reason in its log."}},
-	{errNoProvider, []string{"There is no provider of logins here."}},
-	{errNoForm, []string{"This server takes no logins with a token."}},
-	{errNoPeople, []string{"Tokens of people are not accepted here: the configuration of this server does not have server.person_tokens: true."}},
-	{errAgent, []string{"This is the token of an agent. An agent cannot log in here: people have tokens of their own."}},
-	{errNoFormToken, []string{"The browser did not say which page asks for this. Open the page again and send its form. Nothing was done."}},
-	{errOrigin, []string{"A page of another site asked for this. Nothing was done."}},
+	{errNotBegun, []string{"This login took more than ten minutes, or began in another browser or under another address of this server.", "Begin again."}},
+	{errAnswer, []string{"The login provider's answer does not prove who you are.", "Begin again. If it fails again, ask the operator of this server: the reason is in its log."}},
+	{errNoProvider, []string{"This server has no login provider.", "Log in with a token."}},
+	{errNoForm, []string{"This server does not accept logins with a token.", "Log in with your account."}},
+	{errNoPeople, []string{"This server does not accept people's tokens.", "Ask its operator: server.person_tokens: true in the configuration allows them."}},
+	{errAgent, []string{"This is the token of an agent. Agents cannot log in here.", "Use your own token, of a reviewer, an operator or an auditor."}},
+	{ErrNoFormToken, []string{"The form belongs to an earlier session, or the browser did not say which page sent it. Nothing was done.", "Open the page again and send its form."}},
+	{errOrigin, []string{"A page of another site sent this request. Nothing was done.", "Open readback and do it there."}},
 }
 
 // words describes an error to a user. It does not repeat text from a provider or a
@@ -109,13 +143,13 @@ func words(err error, status int) []string {
 	}
 	switch status {
 	case http.StatusForbidden:
-		return []string{"You have proven who you are, but nothing here is for you: no rule of this server gives you a role.", "Its operator can change that."}
+		return []string{"Your login is correct, but no rule of this server gives you a role.", "Ask its operator for one."}
 	case http.StatusServiceUnavailable:
-		return []string{"Who you are cannot be checked now. Try again in a moment."}
+		return []string{"Your login cannot be checked now: the ledger or the login provider does not answer.", "Try again in a moment. Your token or account is not the reason."}
 	case http.StatusTooManyRequests:
-		return []string{"From where you are there were too many attempts that did not work. Wait a minute."}
+		return []string{"Too many logins from your network address failed.", "Wait a minute, then try again."}
 	case http.StatusUnauthorized:
-		return []string{"The token is not known, has expired or was revoked, or the provider did not let you in."}
+		return []string{"The token is unknown, has expired or was revoked, or the login provider refused you.", "Check that you copied the whole token, or ask the operator of this server for a new one."}
 	}
 	return []string{"The operator of this server finds the reason in its log."}
 }

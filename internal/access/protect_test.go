@@ -117,6 +117,50 @@ func asPassword(secret string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+secret))
 }
 
+// A browser gets a page that says what to do, and nothing of the request; a program gets a
+// problem document.
+func TestBrowsersGetAPage(t *testing.T) {
+	for name, c := range map[string]struct {
+		header, value string
+		status        int
+		want          string
+		panics        bool
+	}{
+		"from another site": {"Origin", "https://evil.example", 403, "reload the page", false},
+		"a fault":           {"X-Any", "x", 500, "not yours", true},
+		"another method":    {"X-HTTP-Method-Override", "DELETE", 400, "Nothing was done", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := access.Protect(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				if c.panics {
+					panic("secret.go")
+				}
+			}), access.ProtectOptions{})
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/inbox", strings.NewReader("reason=typed"))
+			r.Header.Set(c.header, c.value)
+			r.Header.Set("Accept", "text/html,application/xhtml+xml")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			text := w.Body.String()
+			if w.Code != c.status || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") || !strings.Contains(text, c.want) || !strings.Contains(text, `href="/inbox"`) {
+				t.Errorf("%d %s: %s", w.Code, w.Header().Get("Content-Type"), text)
+			}
+			for _, not := range []string{"typed", "evil", "secret.go", "<form"} {
+				if strings.Contains(text, not) {
+					t.Errorf("the page has %q: %s", not, text)
+				}
+			}
+			if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
+				t.Errorf("the policy is %q", policy)
+			}
+			r.Header.Del("Accept")
+			w = httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			isProblem(t, w, c.status)
+		})
+	}
+}
+
 func isProblem(t *testing.T, w *httptest.ResponseRecorder, status int) {
 	t.Helper()
 	var problem struct {

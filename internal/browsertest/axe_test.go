@@ -90,7 +90,7 @@ func pages(t *testing.T, s *site, tenant string) []string {
 	refund.Workflow, refund.Step, refund.Tenant = "", "", ""
 	helper.must(http.MethodPost, "/v1/sagas", map[string]any{"id": "trip", "steps": []any{map[string]any{"name": "refund", "intent": trimmed(refund)}}}, nil)
 	return []string{"/inbox", "/writes/" + string(review.ID), "/writes/" + string(held.ID), "/writes/" + string(verified.ID), "/workflows/" + made.ID + "/steps/s1",
-		"/destinations", "/activity", "/search", "/search?q=wf-" + tenant + "-1", "/search?since=x", "/sagas", "/sagas/trip", "/help", "/writes/none", "/login"}
+		"/destinations", "/destinations/orders/health", "/destinations/stop?destination=orders", "/activity", "/search", "/search?q=wf-" + tenant + "-1", "/search?since=x", "/sagas", "/sagas/trip", "/help", "/writes/none", "/login"}
 }
 
 // Nobody is kept out of a page by how it is made: axe-core has nothing to say of

@@ -90,7 +90,7 @@ func TestDecisionsThatAreNotTaken(t *testing.T) {
 		"forced silently":  {set("choice", "retry-forced"), 422, "only done on your word", "force needs a word of its own"},
 		"another digest":   {set("digest", strings.Repeat("0", 64)), 409, "digest", "it was about something else"},
 		"no digest":        {set("digest", ""), 422, "does not say what you saw", "a form that was not read"},
-		"older page":       {set("seq", "1"), 409, "Something has happened", "the person saw an earlier state"},
+		"older page":       {set("seq", "1"), 409, "The write has changed", "the person saw an earlier state"},
 		"word for review":  {set("choice", "accept"), 409, "held", "it is not in review"},
 		"not text":         {set("reason", "the reason is \xff\xfe no text"), 422, "not text", "bytes are not kept"},
 	}

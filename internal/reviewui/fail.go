@@ -1,11 +1,13 @@
 package reviewui
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
@@ -29,6 +31,7 @@ type failure struct {
 	// Typed is the text typed into a form, which would be lost otherwise.
 	Typed string
 	Login string // the login page, "" for none
+	Page  string // the page whose form was refused, "" for none
 	Mark  string // its reference in the log
 }
 
@@ -41,16 +44,17 @@ var known = []struct {
 }{
 	{access.ErrTooMany, http.StatusTooManyRequests, "Too many attempts", ""},
 	{access.ErrLimit, http.StatusTooManyRequests, "Too many requests", ""},
-	{access.ErrUnavailable, http.StatusServiceUnavailable, "Not now", "Whose credentials these are cannot be found out at the moment; it says nothing about them. Nothing was done. Try again shortly."},
-	{access.ErrUnknown, http.StatusUnauthorized, "Not logged in", "Log in, or give valid credentials. They may have expired, or been taken back."},
-	{access.ErrStepUp, http.StatusForbidden, "Log in with a second factor", "Decisions here need a login at the provider with a second factor, or whatever else the configuration names. Nothing was done."},
-	{access.ErrForbidden, http.StatusForbidden, "Not yours to do", ""},
-	{engine.ErrForbidden, http.StatusForbidden, "Not yours to decide", ""},
-	{errOrigin, http.StatusForbidden, "From another site", "The form was sent by a page that is not part of this review UI. Nothing was done."},
-	{errNoPage, http.StatusNotFound, "No such page", "There is nothing at this address. The inbox has what waits."},
-	{errMethod, http.StatusMethodNotAllowed, "Not that way", "This address does not take such a request. Nothing was done."},
-	{errOtherStop, http.StatusConflict, "Stopped anew", "It was stopped again since you read it, perhaps for another reason. Nothing was released: read the stop as it is now."},
-	{errForm, http.StatusBadRequest, "Not understood", "The form could not be read: it is too large, or not one of this review UI. Nothing was done."},
+	{access.ErrUnavailable, http.StatusServiceUnavailable, "Not available now", "Your login cannot be checked now: the ledger or the login provider does not answer. Nothing was done. Try again in a moment."},
+	{access.ErrUnknown, http.StatusUnauthorized, "Not logged in", "Your login has ended, or there was none. Nothing was done. Log in, then continue."},
+	{access.ErrStepUp, http.StatusForbidden, "Log in with a second factor", "Decisions need a login with a second factor, or what else the configuration requires. Nothing was done. Log in with it, then decide again."},
+	{access.ErrNoFormToken, http.StatusForbidden, "Send the form again", "The form belongs to an earlier session, or the browser did not say which page sent it. Nothing was done. Open the page again and send its form."},
+	{access.ErrForbidden, http.StatusForbidden, "Not permitted", ""},
+	{engine.ErrForbidden, http.StatusForbidden, "Not permitted", ""},
+	{errOrigin, http.StatusForbidden, "From another site", "A page of another site sent this form. Nothing was done. Open the page here and send its form."},
+	{errNoPage, http.StatusNotFound, "No such page", "There is no page at this address. Open the inbox, or search."},
+	{errMethod, http.StatusMethodNotAllowed, "Not possible here", "This address does not accept such a request. Nothing was done. Open the page and use its form."},
+	{errOtherStop, http.StatusConflict, "It was stopped again", "It was stopped again since you opened the page, perhaps for another reason. Nothing was released. Read the stop as it is now."},
+	{errForm, http.StatusBadRequest, "The form cannot be read", "The form is too long, or it is not a form of this page. Nothing was done. Go back: the browser keeps what you typed. A reason has at most 500 characters."},
 	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no such write here. It may belong to another tenant, or have been pruned long ago."},
 	{saga.ErrNotFound, http.StatusNotFound, "Not found", "There is no such saga here. It may belong to another tenant."},
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step does not wait for a decision, or not any more: a reviewer may have decided, its time may be over, or its workflow may have ended."},
@@ -58,20 +62,20 @@ var known = []struct {
 	{connectors.ErrUnknownDestination, http.StatusNotFound, "No such destination", ""},
 	{service.ErrUnsupported, http.StatusNotImplemented, "Not here", ""},
 	{receipt.ErrNotObserved, http.StatusConflict, "No receipt", ""},
-	{engine.ErrChanged, http.StatusConflict, "Something has happened", "Something has happened to this write since you read it. Nothing was done: read it as it is now, and decide again."},
-	{engine.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
-	{engine.ErrBusy, http.StatusConflict, "In hand", "A worker has it in hand just now. Try again in a moment; nothing was changed."},
+	{engine.ErrChanged, http.StatusConflict, "The write has changed", "The write has changed since you opened the page. Nothing was done. Read it as it is now, then decide again."},
+	{engine.ErrNotWaiting, http.StatusConflict, "It does not wait for this", ""},
+	{engine.ErrBusy, http.StatusConflict, "A worker has it now", "A worker is working on this write now. Nothing was changed. Try again in a moment."},
 	{ledger.ErrExpired, http.StatusConflict, "Too late", ""},
-	{ledger.ErrDigestMismatch, http.StatusConflict, "Something else", ""},
-	{saga.ErrNotWaiting, http.StatusConflict, "Not waiting for this", ""},
+	{ledger.ErrDigestMismatch, http.StatusConflict, "Another write", ""},
+	{saga.ErrNotWaiting, http.StatusConflict, "It does not wait for this", ""},
 	{saga.ErrTooLate, http.StatusConflict, "Too late", ""},
 	{guards.ErrNotStopped, http.StatusConflict, "Not stopped", ""},
 	{guards.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
 	{saga.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
-	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The ledger broke off in the middle: what you asked for was recorded, or was not. Read it again before you do it again."},
-	{ledger.ErrUnavailable, http.StatusServiceUnavailable, "The ledger cannot be reached", "Nothing was changed. Writes that are recorded are safe, and go on when it is back."},
-	{context.Canceled, http.StatusServiceUnavailable, "Broken off", "The request was broken off. Read it again before you do it again."},
-	{context.DeadlineExceeded, http.StatusServiceUnavailable, "Took too long", "This took longer than a page may. Read it again before you do it again."},
+	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The connection to the ledger broke: your request was recorded, or was not. Open the page again before you repeat it."},
+	{ledger.ErrUnavailable, http.StatusServiceUnavailable, "The ledger cannot be reached", "Nothing was changed. Recorded writes are safe and continue when the ledger can be reached again. Try again in a moment."},
+	{context.Canceled, http.StatusServiceUnavailable, "The request was cancelled", "Your request may have been recorded. Open the page again before you repeat it."},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "It took too long", "Your request may have been recorded. Open the page again before you repeat it."},
 }
 
 // failureOf describes an error; false for one that must be logged.
@@ -92,7 +96,7 @@ func failureOf(err error) (failure, bool) {
 		}
 	}
 	return failure{Status: http.StatusInternalServerError, Title: "Something went wrong here",
-		Text: "This is a fault of this program or of what it needs, not yours. Writes that are recorded are safe. Read them again before you do anything again."}, false
+		Text: "This is a fault of readback or of what it needs, not yours. Recorded writes are safe. Open the page again before you repeat anything. If it happens again, give the operator the mark below."}, false
 }
 
 // fail shows an error as a page.
@@ -117,6 +121,7 @@ func (d *app) fail(v *visit, err error) {
 	if errors.Is(err, access.ErrStepUp) {
 		f.Login = d.stepUpPath(v.r)
 	}
+	f.Page = formPage(v.r)
 	if v.form != nil {
 		f.Typed = report.Clip(v.form.Get("reason"), maxReason)
 	}
@@ -137,18 +142,37 @@ func (d *app) stepUpPath(r *http.Request) string {
 // nextOf is the page to return to after a login: never an action.
 func nextOf(r *http.Request) string {
 	if r.Method != http.MethodGet {
-		return "/inbox"
+		return cmp.Or(formPage(r), "/inbox")
 	}
 	return ownPath(r.URL.RequestURI())
 }
 
+// formPage is the page with the form that a request sends, "" for a request that sends none. A
+// form of a page is sent to a path below the page's own; the exceptions are named.
+func formPage(r *http.Request) string {
+	if r.Method != http.MethodPost {
+		return ""
+	}
+	switch r.URL.Path {
+	case "/theme":
+		return ""
+	case "/destinations/stop":
+		return ownPath("/destinations/stop?" + url.Values{"destination": {r.PostForm.Get("destination")}, "tool": {r.PostForm.Get("tool")}}.Encode())
+	}
+	page := path.Dir(r.URL.EscapedPath())
+	if page == "/" || page == "." {
+		return ""
+	}
+	return ownPath(page)
+}
+
 // ownPath is a path of this review UI, the inbox for anything else: it prevents open
 // redirects.
-func ownPath(path string) string {
-	u, err := url.Parse(path)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(path, "/") ||
-		strings.HasPrefix(path, "//") || strings.ContainsAny(path, "\\\r\n\t") {
+func ownPath(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(to, "/") ||
+		strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n\t") {
 		return "/inbox"
 	}
-	return path
+	return to
 }

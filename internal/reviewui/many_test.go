@@ -132,13 +132,13 @@ func TestSeveralDecisionsThatAreNotTaken(t *testing.T) {
 		"no choice":     {reviewer, func(f url.Values) { f.Set("choice", "") }, 422, "Choose what"},
 		"forced":        {reviewer, func(f url.Values) { f.Set("choice", "retry-forced"); f.Set("vouch", "yes") }, 422, "not one of the choices"},
 		"none selected": {reviewer, func(f url.Values) { unpick(f) }, 422, "Select the writes"},
-		"nothing seen":  {reviewer, func(f url.Values) { unpick(f); f.Set(pickPrefix+"wr_1", "") }, 400, "not one of this review UI"},
-		"no digest":     {reviewer, func(f url.Values) { unpick(f); f.Set(pickPrefix+"wr_1", "7 ") }, 400, "not one of this review UI"},
+		"nothing seen":  {reviewer, func(f url.Values) { unpick(f); f.Set(pickPrefix+"wr_1", "") }, 400, "not a form of this page"},
+		"no digest":     {reviewer, func(f url.Values) { unpick(f); f.Set(pickPrefix+"wr_1", "7 ") }, 400, "not a form of this page"},
 		"too many": {reviewer, func(f url.Values) {
 			for i := range maxMany + 1 {
 				f.Set(fmt.Sprint(pickPrefix, "wr_", i), "1 x")
 			}
-		}, 400, "not one of this review UI"},
+		}, 400, "not a form of this page"},
 		"an auditor":     {auditor, func(url.Values) {}, 403, ""},
 		"an agent":       {agent, func(url.Values) {}, 403, ""},
 		"another tenant": {outsider, func(url.Values) {}, 404, "no such write"},

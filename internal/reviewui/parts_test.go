@@ -140,7 +140,7 @@ func TestWhatWasTypedIsGivenBackWhenTheLoginHasEnded(t *testing.T) {
 	}
 	links := 0
 	for _, n := range a.all(tag("a")) {
-		if href, _ := attr(n, "href"); href == "/login?next=%2Finbox" {
+		if href, _ := attr(n, "href"); href == "/login?next=%2Fwrites%2Fwr_1" {
 			links++
 		}
 	}
@@ -322,4 +322,31 @@ func TestAnErasedWriteIsNotCalledPruned(t *testing.T) {
 			t.Errorf("%s: the page has %q", word, b.Gone)
 		}
 	}
+}
+
+// A refused form leads back to its own page: what was typed is entered again there.
+func TestPagesOfForms(t *testing.T) {
+	for target, want := range map[string]string{
+		"/writes/wr_1/decision": "/writes/wr_1", "/workflows/a%2Fb/steps/pay%201/decision": "/workflows/a%2Fb/steps/pay%201", "/sagas/x/close": "/sagas/x",
+		"/inbox/decisions": "/inbox", "/destinations/release": "/destinations", "/theme": "", "//evil.example/x": "/evil.example", "/": "",
+	} {
+		r := &http.Request{Method: http.MethodPost, URL: must1(url.ParseRequestURI(target))}
+		if got := formPage(r); got != want {
+			t.Errorf("formPage(%q) = %q, want %q", target, got, want)
+		}
+		if r.Method = http.MethodGet; formPage(r) != "" {
+			t.Errorf("%s sends no form", target)
+		}
+	}
+	r := &http.Request{Method: http.MethodPost, URL: must1(url.Parse("/destinations/stop")), PostForm: url.Values{"destination": {"a&b"}}}
+	if got := formPage(r); got != "/destinations/stop?destination=a%26b&tool=" {
+		t.Errorf("of a stop: %q", got)
+	}
+}
+
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
