@@ -1,6 +1,7 @@
 package intent
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
@@ -71,6 +72,33 @@ func Parse(data []byte) (WriteIntent, error) {
 // permits compensates.
 func DecodeStored(data []byte) (WriteIntent, error) {
 	return decode(data)
+}
+
+// StoredKey returns the business key in the output of [WriteIntent.Encode], without decoding the
+// rest. Nil if there is no object as the key.
+func StoredKey(data []byte) Fields {
+	d := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil
+		}
+		if name.String() != "key" {
+			if d.SkipValue() != nil {
+				return nil
+			}
+			continue
+		}
+		var key Fields
+		if v, err := d.ReadValue(); err != nil || key.UnmarshalJSON(v) != nil {
+			return nil
+		}
+		return key
+	}
+	return nil
 }
 
 // Encode returns the canonical JSON of the intent, as the ledger stores it: defaults that were

@@ -30,6 +30,17 @@ func problemsOf(t *testing.T, err error) []string {
 	return lines
 }
 
+func TestStoredKeyIsTheKey(t *testing.T) {
+	for text, want := range map[string]Fields{
+		`{"destination":"d","expect":{"key":{"id":"no"},"list":[{"key":1}]},"key":{"id":17,"of":{"mail":"a@b"}},"kind":"k"}`: {"id": jsonNumber("17"), "of": map[string]any{"mail": "a@b"}},
+		`{"key":{}}`: {}, `{"key":"A-1"}`: nil, `{"key":null}`: nil, `{"kind":"key"}`: nil, `{}`: nil, `["key",{"id":1}]`: nil, `{"key":{"id":`: nil, `{"a"`: nil, ``: nil,
+	} {
+		if diff := cmp.Diff(want, StoredKey([]byte(text))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
 func TestDecodeKeepsValues(t *testing.T) {
 	w, err := Decode([]byte(`{"tenant":"acme","workflow":"w","tool":"t","destination":"d","kind":"k","key":{"id":1.0},"write":"create",
 		"expect":{"a":{"list":[1e2,"x",null,true,{"y":0.10}]}},"deadline":"2030-01-31T18:00:00+02:00","compare":{"/a~1b":[{"rule":"time","precision":"1s"}]}}`))

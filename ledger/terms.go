@@ -30,7 +30,7 @@ func Terms(r Record) []Term {
 	terms := addTerm(nil, "workflow", r.Workflow)
 	terms = addTerm(terms, "idempotency_key", r.IdempotencyKey)
 	terms = addTerm(terms, "ref", r.Ref)
-	return keyTerms(terms, r.Intent)
+	return valueTerms(terms, "/key", map[string]any(intent.StoredKey(r.Intent)))
 }
 
 // NewTerms returns the terms that a write has after a change and did not have before it: only its
@@ -97,18 +97,7 @@ func (s Search) sealed() (terms []Term) {
 	return terms
 }
 
-// keyTerms adds the values of the business key of a stored intent. That of a delegated write may
-// be any JSON, and have none.
-func keyTerms(terms []Term, stored json.RawMessage) []Term {
-	var w struct {
-		Key intent.Fields `json:"key"`
-	}
-	if json.Unmarshal(stored, &w) != nil {
-		return terms
-	}
-	return valueTerms(terms, "/key", map[string]any(w.Key))
-}
-
+// valueTerms adds the texts and numbers in a value at a place.
 func valueTerms(terms []Term, at intent.Pointer, v any) []Term {
 	switch v := v.(type) {
 	case string:
