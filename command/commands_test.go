@@ -280,6 +280,35 @@ func TestListPages(t *testing.T) {
 	says(t, p.want(0, p.run("list", "--state", "review,held")), "No writes.")
 }
 
+func TestListFindsWhatUsersKnow(t *testing.T) {
+	p := newPlace(t, orders.Plain.Options())
+	write := id(t, p.submit(exitVerified, order("A-1", "")))
+	p.submit(exitVerified, order("B-1", ""))
+	for _, query := range []string{"a-1", write, write[:9]} {
+		var page struct {
+			Writes []struct {
+				ledger.Record
+				Matched []string
+			}
+			Query string
+		}
+		r := p.want(0, p.run("list", query, "--json"))
+		if err := json.Unmarshal([]byte(r.out), &page); err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Writes) != 1 || string(page.Writes[0].ID) != write || len(page.Writes[0].Matched) != 1 || page.Query != query {
+			t.Errorf("%s: %s", query, r.out)
+		}
+	}
+	says(t, p.want(0, p.run("list", "A-")), write, "Found by: order_id.")
+	says(t, p.want(0, p.run("list", "A-", "--state", "review")), "No writes.")
+	says(t, p.want(0, p.run("list", "A-", "--tenant", "other")), "No writes.")
+	says(t, p.want(0, p.run("list", "step", "--limit", "1")), "No writes.")
+	says(t, p.want(0, p.run("list", "wf", "--limit", "1")), "There are more")
+	says(t, p.want(exitUsage, p.run("list", "A-1", "--before", write)), "want one of the two")
+	says(t, p.want(exitUsage, p.run("list", " ")), "QUERY is empty")
+}
+
 func TestResumeContinuesWhatIsDue(t *testing.T) {
 	o := orders.Plain.Options()
 	o.Faults = []orders.Fault{{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 1, Delay: 10 * time.Minute}}

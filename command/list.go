@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/internal/report"
+	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 )
@@ -18,11 +19,22 @@ func (a *app) listCommand() *cobra.Command {
 	var limit int
 	var before string
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the writes of a tenant, newest first",
-		Args:  cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			return a.list(ctx, wanted, limit, ledger.ID(before))
+		Use:   "list [QUERY]",
+		Short: "List the writes of a tenant, newest first, or find those that a text names",
+		Long: `List the writes of a tenant, newest first. With QUERY, only those of which a value
+of the business key (an order number, a mail address), the record's reference, the
+workflow, the idempotency key or the id begins with it, in upper or lower case.
+A redacted value is found only whole, as it was written; the redaction keys are
+needed for it. A pruned or erased write is found only by its id.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			query := ""
+			if len(args) > 0 {
+				if query = args[0]; strings.TrimSpace(query) == "" {
+					return 0, usagef("QUERY is empty; want the beginning of what you know, or nothing")
+				}
+			}
+			return a.list(ctx, query, wanted, limit, ledger.ID(before))
 		}),
 	}
 	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(service.States)))
@@ -39,7 +51,7 @@ func words(states []ledger.State) string {
 	return strings.Join(all, ", ")
 }
 
-func (a *app) list(ctx context.Context, wanted []string, limit int, before ledger.ID) (int, error) {
+func (a *app) list(ctx context.Context, query string, wanted []string, limit int, before ledger.ID) (int, error) {
 	f := ledger.Filter{Before: before, Limit: limit}
 	for _, w := range wanted {
 		s := ledger.State(strings.TrimSpace(w))
@@ -51,11 +63,17 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 	if limit < 1 || limit > 1000 {
 		return 0, usagef("--limit is %d; want 1 to 1000", limit)
 	}
+	if query != "" && before != "" {
+		return 0, usagef("--before is there with QUERY; want one of the two")
+	}
 	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.Close()
+	if query != "" {
+		return a.listFound(ctx, d, query, f.States, limit)
+	}
 	f.Tenant = d.Tenant
 	recs, listing := d.Ledger.List(ctx, f)
 	recs = service.ShownAll(recs)
@@ -86,6 +104,49 @@ func (a *app) list(ctx context.Context, wanted []string, limit int, before ledge
 		text := report.List(recs, left != nil, now)
 		if page.Before != "" {
 			text += fmt.Sprintf("More: --before %s\n", page.Before)
+		}
+		return text
+	})
+}
+
+// listFound lists the writes that a text names.
+func (a *app) listFound(ctx context.Context, d *server.Instance, query string, states []ledger.State, limit int) (int, error) {
+	s := ledger.Search{Query: query, QueryDigests: d.Vault.Digests(d.Tenant, strings.TrimSpace(query)), States: states, Limit: limit}
+	found, err := find(ctx, d, s)
+	if err != nil {
+		return 0, err
+	}
+	type row struct {
+		ledger.Record
+		// Matched are the fields that begin with the query.
+		Matched []string `json:"matched"`
+	}
+	page := struct {
+		Writes []row          `json:"writes"`
+		Query  string         `json:"query"`
+		States []ledger.State `json:"states,omitempty"`
+		// More says that there are others.
+		More bool `json:"more,omitempty"`
+		// Error names writes that are left out because they cannot be read.
+		Error *failure `json:"error,omitempty"`
+	}{[]row{}, query, states, found.Next != "", nil}
+	if len(found.Unread) > 0 {
+		page.Error = unread(&ledger.UnreadError{Writes: found.Unread})
+	}
+	var by []string
+	shown := service.ShownAll(found.Records)
+	for i, r := range found.Records {
+		matched := s.Matched(r)
+		page.Writes = append(page.Writes, row{shown[i], matched})
+		by = append(by, matched...)
+	}
+	return a.part(page, page.Error, func() string {
+		text := report.List(shown, page.Error != nil, a.time())
+		if len(by) > 0 {
+			text += fmt.Sprintf("Found by: %s.\n", report.FoundBy(slices.Compact(slices.Sorted(slices.Values(by)))))
+		}
+		if page.More {
+			text += "There are more: give more of the text, or raise --limit.\n"
 		}
 		return text
 	})

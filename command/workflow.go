@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,19 +152,20 @@ func (a *app) showWorkflow(ctx context.Context, workflowID string, limit, offset
 	return a.part(answer, answer.Error, func() string { return answer.Text(answer.Error != nil, a.time()) })
 }
 
-// find searches the newest matching writes of the tenant, at most maxWrites, and reports
-// whether there are others.
+// find searches the newest matching writes of the tenant, at most the limit, by default
+// maxWrites, and reports whether there are others.
 func find(ctx context.Context, d *server.Instance, s ledger.Search) (found ledger.SearchResult, err error) {
 	s.Tenant = d.Tenant
+	most := cmp.Or(s.Limit, maxWrites)
 	for range maxFinds { // a page may hold fewer than there are
-		s.Limit = maxWrites - len(found.Records)
+		s.Limit = min(most-len(found.Records), maxWrites)
 		page, err := d.Ledger.Find(ctx, s)
 		if err != nil {
 			return found, err
 		}
 		found.Records, found.Unread = append(found.Records, page.Records...), append(found.Unread, page.Unread...)
 		found.Next = page.Next
-		if s.After = page.Next; s.After == "" || len(found.Records) >= maxWrites {
+		if s.After = page.Next; s.After == "" || len(found.Records) >= most {
 			break
 		}
 	}

@@ -323,3 +323,27 @@ func differences(text json.RawMessage) []string {
 func side(text json.RawMessage) string {
 	return cmp.Or(raw(text), "(none)")
 }
+
+// FoundBy describes the fields by which a search found a write, as [ledger.Search.Matched] names
+// them; "" for none.
+func FoundBy(fields []string) string {
+	var words []string
+	for _, field := range fields {
+		word, ofKey := strings.CutPrefix(field, "/key/")
+		switch {
+		case ofKey:
+			word = strings.NewReplacer("~1", "/", "~0", "~").Replace(word)
+		case field == "idempotency_key":
+			word = "idempotency key"
+		case field == "ref":
+			word = "record reference"
+		case field == "id":
+			word = "ID"
+		}
+		words = append(words, Clip(word, maxMember))
+	}
+	return strings.Join(words, ", ")
+}
+
+// maxMember is how much of the name of a field is shown.
+const maxMember = 60

@@ -21,7 +21,7 @@ import (
 // backend is what the review UI needs of a [service.Service].
 type backend interface {
 	View(ctx context.Context, who access.Identity, id ledger.ID) (service.View, error)
-	Find(ctx context.Context, who access.Identity, s ledger.Search) (ledger.SearchResult, error)
+	Find(ctx context.Context, who access.Identity, s ledger.Search) (service.Found, error)
 	Decide(ctx context.Context, who access.Identity, id ledger.ID, d engine.Decision, wait time.Duration) (engine.Outcome, error)
 	Assign(ctx context.Context, who access.Identity, id ledger.ID, take bool) error
 	Yield(ctx context.Context, who access.Identity, id ledger.ID, reason string) error

@@ -39,7 +39,7 @@ type fake struct {
 	effect       service.StopEffect
 	stops        []guards.Stopped
 	sagas        []saga.Saga
-	found        ledger.SearchResult
+	found        service.Found
 	spans        []ledger.Span
 	err          error
 	message      engine.Decision
@@ -54,7 +54,7 @@ type fake struct {
 func (f *fake) View(context.Context, access.Identity, ledger.ID) (service.View, error) {
 	return f.view, f.err
 }
-func (f *fake) Find(context.Context, access.Identity, ledger.Search) (ledger.SearchResult, error) {
+func (f *fake) Find(context.Context, access.Identity, ledger.Search) (service.Found, error) {
 	return f.found, f.err
 }
 func (f *fake) Decide(_ context.Context, _ access.Identity, _ ledger.ID, d engine.Decision, _ time.Duration) (engine.Outcome, error) {
@@ -207,7 +207,7 @@ func spoiled[T any]() T {
 // different.
 func spoiledFake(state ledger.State) *fake {
 	f := &fake{view: spoiled[service.View](), inbox: spoiled[service.Inbox](), trace: spoiled[gate.StepTrace](), steps: spoiled[gate.StepList](), destinations: spoiled[[]service.Destination](), stops: spoiled[[]guards.Stopped](),
-		sagas: spoiled[[]saga.Saga](), found: spoiled[ledger.SearchResult](), spans: spoiled[[]ledger.Span]()}
+		sagas: spoiled[[]saga.Saga](), found: spoiled[service.Found](), spans: spoiled[[]ledger.Span]()}
 	r := &f.view.Record
 	r.State, r.Tombstone = state, false
 	f.inbox.Writes[0].Record.State, f.inbox.Writes[1].Record.State = ledger.Held, ledger.Review

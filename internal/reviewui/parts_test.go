@@ -282,16 +282,37 @@ func TestSearchByEachName(t *testing.T) {
 	s := newShop(t)
 	id := s.write(t, order("N-1", func(w *intent.WriteIntent) { w.IdempotencyKey = "invoice:1" }))
 	r := s.record(t, id)
-	for _, q := range []string{string(id), "run-1", "corr-1", "invoice:1", r.KeyDigest} {
-		for _, who := range []person{auditor, outsider} {
-			a := who.get(t, s, "/search?q="+url.QueryEscape(q))
-			n := len(a.all(func(n *html.Node) bool {
-				href, _ := attr(n, "href")
-				return n.Data == "a" && href == writePath(id)
-			}))
-			if want := map[person]int{auditor: 1, outsider: 0}[who]; n != want {
-				t.Errorf("%s looks for %q and finds it %d times, want %d", who.name, q, n, want)
-			}
+	found := func(who person, query string) (page answer, n int) {
+		page = who.get(t, s, "/search?"+query)
+		return page, len(page.all(func(n *html.Node) bool {
+			href, _ := attr(n, "href")
+			return n.Data == "a" && href == writePath(id)
+		}))
+	}
+	for q, by := range map[string]string{"N-1": "found by order_id", "n-": "found by order_id", "run-1": "found by workflow", "INVOICE": "found by idempotency key",
+		"corr-1": "By correlation id", r.KeyDigest: "By key digest"} {
+		page, n := found(auditor, "q="+url.QueryEscape(q))
+		if n != 1 || !strings.Contains(page.text(), by) {
+			t.Errorf("%q finds it %d times, want once, with %q: %s", q, n, by, page.text())
+		}
+		if _, n := found(outsider, "q="+url.QueryEscape(q)); n != 0 {
+			t.Errorf("%q finds a write of another tenant", q)
+		}
+	}
+	for by, q := range map[string]string{"workflow": "run-1", "operation": "invoice:1", "correlation": "corr-1", "key": r.KeyDigest} {
+		if _, n := found(auditor, "by="+by+"&q="+url.QueryEscape(q)); n != 1 {
+			t.Errorf("by %s it is found %d times, want once", by, n)
+		}
+	}
+	if _, n := found(auditor, "by=workflow&q=run"); n != 0 {
+		t.Error("a link to a workflow finds others")
+	}
+	for _, q := range []string{string(id), strings.ToUpper(string(id)), string(id)[:9]} {
+		if page, _ := found(auditor, "q="+q); page.Status != http.StatusSeeOther || page.Header.Get("Location") != writePath(id) {
+			t.Errorf("%q: status %d to %q, want the page of the write", q, page.Status, page.Header.Get("Location"))
+		}
+		if page, n := found(outsider, "q="+q); page.Status != http.StatusOK || n != 0 {
+			t.Errorf("%q of another tenant: status %d, found %d times", q, page.Status, n)
 		}
 	}
 	a := auditor.get(t, s, "/search?q=run-1&by=workflow&after=made-up")

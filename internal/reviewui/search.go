@@ -23,7 +23,7 @@ const (
 	maxFound = 50
 	// maxFrom is the largest offset in a workflow's steps: none has more.
 	maxFrom = 1000
-	// maxChosen is how many writes each kind of name shows when all are tried.
+	// maxChosen is how many writes, or steps, of a whole name are shown below what was searched.
 	maxChosen = 20
 )
 
@@ -31,7 +31,7 @@ const (
 type searchPage struct {
 	Q, By, State, Destination, Since, Until string
 	Oldest                                  bool
-	Ways, States, Destinations              []option
+	States, Destinations                    []option
 	Problem                                 map[string]string
 	Groups                                  []group
 	From                                    int    // offset in the steps of the workflow
@@ -54,17 +54,18 @@ type group struct {
 	Unread facts
 }
 
-// way is one kind of name by which writes are searched.
+// way is one kind of whole name by which links of other pages search.
 type way struct {
 	value, word string
+	queried     bool // a search by text finds it too
 	set         func(*ledger.Search, string)
 }
 
 var ways = []way{
-	{"workflow", "workflow", func(s *ledger.Search, q string) { s.Workflow = q }},
-	{"correlation", "correlation id", func(s *ledger.Search, q string) { s.CorrelationID = q }},
-	{"operation", "idempotency key", func(s *ledger.Search, q string) { s.IdempotencyKey = q }},
-	{"key", "key digest", func(s *ledger.Search, q string) { s.KeyDigest = q }},
+	{"workflow", "workflow", true, func(s *ledger.Search, q string) { s.Workflow = q }},
+	{"correlation", "correlation id", false, func(s *ledger.Search, q string) { s.CorrelationID = q }},
+	{"operation", "idempotency key", true, func(s *ledger.Search, q string) { s.IdempotencyKey = q }},
+	{"key", "key digest", false, func(s *ledger.Search, q string) { s.KeyDigest = q }},
 }
 
 // states are the states in which a write is not settled, those that wait for a reviewer first.
@@ -78,7 +79,9 @@ func (d *app) search(v *visit) error {
 	base := b.base()
 	d.choices(v, &b)
 	if len(b.Problem) == 0 && b.Asked {
-		switch err := d.find(v, &b, base, q.Get("after")); {
+		switch only, err := d.find(v, &b, base, q.Get("after")); {
+		case only != "":
+			return v.to(only)
 		case errors.Is(err, ledger.ErrCursor):
 			b.Error = "The next page cannot be found from here: search again."
 		case err != nil:
@@ -103,6 +106,8 @@ func (b *searchPage) base() ledger.Search {
 	s := ledger.Search{Oldest: b.Oldest, Limit: maxFound, Destination: b.Destination}
 	if len(b.Q) > maxQuery {
 		b.Problem["q"] = "That is longer than any name here."
+	} else if _, err := (ledger.Search{Tenant: "any", Query: b.Q}).Checked(); err != nil {
+		b.Problem["q"] = "There is nothing to search for in that: type a part of a name."
 	}
 	switch {
 	case b.State == "":
@@ -134,10 +139,6 @@ func (b *searchPage) moment(field, text string) time.Time {
 
 // choices sets the options of the filters.
 func (d *app) choices(v *visit, b *searchPage) {
-	b.Ways = []option{{"", "any name", b.By == ""}, {"id", "write id", b.By == "id"}}
-	for _, w := range ways {
-		b.Ways = append(b.Ways, option{w.value, w.word, w.value == b.By})
-	}
 	b.States = []option{{"", "any state", b.State == ""}}
 	for _, s := range states {
 		b.States = append(b.States, option{string(s), report.Word(s), string(s) == b.State})
@@ -155,58 +156,50 @@ func (d *app) choices(v *visit, b *searchPage) {
 	}
 }
 
-// find searches by one kind of name, or by each.
-func (d *app) find(v *visit, b *searchPage, base ledger.Search, after string) error {
-	if b.Q == "" {
-		base.After = after
-		return d.group(v, b, base, "Writes", way{})
-	}
-	if b.By == "" || b.By == "id" {
-		if err := d.byID(v, b); err != nil {
-			return err
+// find searches by what a user knows of a write, or by a whole name of one kind. Only is the page
+// of the write whose ID it is.
+func (d *app) find(v *visit, b *searchPage, base ledger.Search, after string) (only string, err error) {
+	exact := slices.IndexFunc(ways, func(w way) bool { return w.value == b.By })
+	base.After = after
+	if b.Q == "" || exact < 0 {
+		base.Query = b.Q
+		found, err := d.group(v, b, base, "Writes", way{})
+		if err != nil || b.Q == "" || after != "" {
+			return "", err
+		}
+		if len(found.Records) == 1 && found.Next == "" && slices.Contains(found.Matched[found.Records[0].ID], "id") {
+			return writePath(found.Records[0].ID), nil
 		}
 	}
-	for _, w := range ways {
-		if b.By != "" && b.By != w.value {
-			continue
-		}
+	for i, w := range ways {
 		s := base
-		w.set(&s, b.Q)
-		if b.By == "" {
-			s.Limit = maxChosen
-		} else {
-			s.After = after
+		switch {
+		case exact >= 0 && i != exact:
+			continue
+		case exact < 0:
+			s.Query, s.Limit = "", maxChosen
 		}
+		w.set(&s, b.Q)
 		if w.value == "workflow" {
 			if err := d.steps(v, b, s.Limit); err != nil {
-				return err
+				return "", err
 			}
 		}
-		if err := d.group(v, b, s, "By "+w.word, w); err != nil {
-			return err
+		if exact < 0 && w.queried { // its writes were found
+			continue
+		}
+		if _, err := d.group(v, b, s, "By "+w.word, w); err != nil {
+			return "", err
 		}
 	}
-	if b.By == "" {
+	if exact < 0 {
 		if s, err := d.service.Saga(v.r.Context(), v.who, b.Q); err == nil {
 			b.Saga, b.SagaName = sagaPath(s.ID), report.Clip(s.ID, maxName)
 		} else if _, expected := failureOf(err); !expected {
-			return err
+			return "", err
 		}
 	}
-	return nil
-}
-
-// byID finds one write by its id, whatever the filters are.
-func (d *app) byID(v *visit, b *searchPage) error {
-	view, err := d.service.View(v.r.Context(), v.who, ledger.ID(b.Q))
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return nil
-	case err != nil:
-		return err
-	}
-	b.Groups = append(b.Groups, group{Title: "By write id", Rows: []waiting{foundWrite(view.Record)}})
-	return nil
+	return "", nil
 }
 
 // steps finds the gate's decisions about the steps of a workflow, also of those that were
@@ -245,14 +238,18 @@ func foundStep(t gate.StepTrace) waiting {
 	return one
 }
 
-func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w way) error {
+func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w way) (service.Found, error) {
 	found, err := d.service.Find(v.r.Context(), v.who, s)
 	if err != nil {
-		return err
+		return found, err
 	}
 	g := group{Title: title, Unread: unreadable(found.Unread)}
 	for _, r := range found.Records {
-		g.Rows = append(g.Rows, foundWrite(r))
+		one := foundWrite(r)
+		if by := report.FoundBy(found.Matched[r.ID]); by != "" {
+			one.Who += ", found by " + by
+		}
+		g.Rows = append(g.Rows, one)
 	}
 	if found.Next != "" {
 		q := url.Values{"after": {found.Next}}
@@ -269,7 +266,7 @@ func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w wa
 	if len(g.Rows) > 0 || g.Next != "" || len(g.Unread) > 0 {
 		b.Groups = append(b.Groups, g)
 	}
-	return nil
+	return found, nil
 }
 
 func foundWrite(r ledger.Record) waiting {

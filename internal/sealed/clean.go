@@ -15,6 +15,9 @@ import (
 // value of a tenant.
 func (s *Store) Reveals(tenant, name string) bool { return s.vault.Scope(tenant, "").Reveals(name) }
 
+// Digests are those by which a search finds the sealed values that are a text.
+func (s *Store) Digests(tenant, text string) []string { return s.vault.Digests(tenant, text) }
+
 // Clean removes sensitive values from what v points to, at any depth: those that intents mark,
 // those that destinations mark, and those that match a pattern. In sentences and documents it
 // puts digests in their place; words of a type of their own, such as states, and times are

@@ -11,6 +11,8 @@ type Redaction interface {
 	// Clean redacts in what v points to the values that intents mark, and those that look
 	// sensitive by themselves.
 	Clean(tenant string, v any, of ...intent.WriteIntent)
+	// Digests are those by which a search finds the sealed values that are a text.
+	Digests(tenant, text string) []string
 }
 
 // Clean redacts in what v points to, before it is returned to a caller, the values that

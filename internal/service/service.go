@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -259,19 +260,31 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 	return v, err
 }
 
-// Find searches writes of the own tenant.
-func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (ledger.SearchResult, error) {
+// Found is a page of a search. Matched are the fields of each write that match its query.
+type Found struct {
+	ledger.SearchResult
+	Matched map[ledger.ID][]string
+}
+
+// Find searches writes of the own tenant. It finds sealed values that are the query too.
+func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (Found, error) {
 	if err := who.May(access.Trace); err != nil {
-		return ledger.SearchResult{}, err
+		return Found{}, err
 	}
 	s.Tenant = who.Tenant
+	if s.QueryDigests = nil; s.Query != "" && o.parts.Redaction != nil {
+		s.QueryDigests = o.parts.Redaction.Digests(who.Tenant, strings.TrimSpace(s.Query))
+	}
 	var err error
 	if s.After, err = o.openCursor(ctx, who, s.After); err != nil {
-		return ledger.SearchResult{}, err
+		return Found{}, err
 	}
-	found, err := o.parts.Ledger.Find(ctx, s)
-	if err != nil {
-		return ledger.SearchResult{}, err
+	found := Found{Matched: make(map[ledger.ID][]string)}
+	if found.SearchResult, err = o.parts.Ledger.Find(ctx, s); err != nil {
+		return Found{}, err
+	}
+	for _, r := range found.Records {
+		found.Matched[r.ID] = s.Matched(r)
 	}
 	found.Records = ShownAll(found.Records)
 	found.Next, err = o.sealCursor(ctx, who, found.Next)

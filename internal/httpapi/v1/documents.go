@@ -39,6 +39,7 @@ type Row struct {
 	Updated        time.Time     `json:"updated"`
 	Settled        time.Time     `json:"settled,omitzero"`
 	Due            time.Time     `json:"due,omitzero" jsonschema:"when it wants work, or until when it must be approved"`
+	Matched        []string      `json:"matched,omitempty" jsonschema:"with q: what of the write begins with it: id, workflow, idempotency_key, ref, or the place of a value of the business key, such as /key/number"`
 }
 
 func rowOf(r ledger.Record) Row {

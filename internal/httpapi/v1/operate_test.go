@@ -51,6 +51,10 @@ func TestFindingWrites(t *testing.T) {
 			"since":             {"since=" + noon, []ledger.ID{three.ID, two.ID}},
 			"until":             {"until=" + noon, []ledger.ID{one.ID}},
 			"both filters":      {"state=held&workflow=run-2", nil},
+			"an order number":   {"q=a-2", []ledger.ID{two.ID}},
+			"its beginning":     {"q=A-", []ledger.ID{three.ID, two.ID, one.ID}},
+			"a beginning held":  {"q=A-&state=held", []ledger.ID{two.ID}},
+			"no beginning":      {"q=-2", nil},
 		}
 		for name, test := range tests {
 			page := into[Writes](b.ask(auditor, "GET", "/v1/writes?"+test.query, "").want(200))
@@ -60,6 +64,11 @@ func TestFindingWrites(t *testing.T) {
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("%s: %v, want %v", name, got, test.want)
+			}
+		}
+		for query, want := range map[string][]string{"q=a-3": {"/key/order_id"}, "q=run-2": {"workflow"}, "q=wire": {"idempotency_key"}, "q=" + string(three.ID): {"id"}, "workflow=run-2": nil} {
+			if got := into[Writes](b.ask(auditor, "GET", "/v1/writes?"+query, "").want(200)).Writes; len(got) != 1 || got[0].ID != three.ID || !slices.Equal(got[0].Matched, want) {
+				t.Errorf("%s: %+v, want one, matched by %v", query, got, want)
 			}
 		}
 		var walked []ledger.ID
@@ -90,6 +99,8 @@ func TestQueriesThatAreRefused(t *testing.T) {
 		"a limit twice":                {"/v1/writes?limit=1&limit=2", "limit"},
 		"a time of none":               {"/v1/writes?since=yesterday", "since"},
 		"an empty workflow":            {"/v1/writes?workflow=", "workflow"},
+		"a query of nothing":           {"/v1/writes?q=", "q"},
+		"a query of spaces":            {"/v1/writes?q=%20%09", "q"},
 		"a NUL":                        {"/v1/writes?workflow=%00", "workflow"},
 		"no UTF-8":                     {"/v1/writes?workflow=%ff", "workflow"},
 		"a cursor of none":             {"/v1/writes?after=x", "after"},

@@ -58,6 +58,7 @@ func writeRoutes() []route {
 		{method: "GET", pattern: "/v1/writes", act: access.Trace, name: "listWrites",
 			summary: "Find writes, newest first. A write must match all parameters.",
 			query: []param{
+				{name: "q", kind: aName, about: "of which the id, the workflow, the idempotency key, the record's ref or a value of the business key begins with this text, in upper or lower case; a sensitive value that is redacted must be given whole, as it was written"},
 				{name: "state", kind: aWord, oneOf: texts(service.States), many: true, about: "that stand so in the ledger"},
 				{name: "status", kind: aWord, oneOf: texts(statuses), many: true, about: "of which became this; unverified ones are among those in progress"},
 				{name: "destination", kind: aName, about: "at this destination"},

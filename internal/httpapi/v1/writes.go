@@ -158,7 +158,9 @@ func (c *call) list(ctx context.Context) (reply, error) {
 	}
 	page := Writes{Writes: []Row{}, Next: found.Next, Unread: unreadOf(found.Unread)}
 	for _, r := range found.Records {
-		page.Writes = append(page.Writes, rowOf(r))
+		row := rowOf(r)
+		row.Matched = found.Matched[r.ID]
+		page.Writes = append(page.Writes, row)
 	}
 	return reply{status: http.StatusOK, body: page}, nil
 }
@@ -166,9 +168,12 @@ func (c *call) list(ctx context.Context) (reply, error) {
 // search is the search that a query describes.
 func (c *call) search() (ledger.Search, error) {
 	q := c.query
-	s := ledger.Search{Destination: q.Get("destination"), Workflow: q.Get("workflow"), CorrelationID: q.Get("correlation_id"),
+	s := ledger.Search{Query: q.Get("q"), Destination: q.Get("destination"), Workflow: q.Get("workflow"), CorrelationID: q.Get("correlation_id"),
 		IdempotencyKey: q.Get("idempotency_key"), KeyDigest: q.Get("key_digest"), Since: when(q, "since"), Until: when(q, "until"),
 		Oldest: q.Get("oldest") == "true", After: q.Get("after"), Limit: min(number(q, "limit"), maxFound)}
+	if _, err := (ledger.Search{Tenant: c.who.Tenant, Query: s.Query}).Checked(); err != nil {
+		return s, badField("q", "has no character to search for; want some")
+	}
 	for _, word := range q["state"] {
 		s.States = append(s.States, ledger.State(word))
 	}
