@@ -76,7 +76,7 @@ func public(path, body string, open ...int) asking {
 
 func form(e asking, body string) asking {
 	e.form, e.body = true, func(th things) string {
-		return strings.NewReplacer("{digest}", th.digest, "{approval}", th.approval).Replace(body)
+		return strings.NewReplacer("{digest}", th.digest, "{approval}", th.approval, "{r}", th.review).Replace(body)
 	}
 	return e
 }
