@@ -123,7 +123,20 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 	if hold := t.enter(); hold != nil {
 		return true, t.holdBack(hold)
 	}
-	if err := t.commit(t.ready(ev)); err != nil {
+	events := []ledger.Event{t.ready(ev)}
+	if t.rec.Sends == t.rec.Unsent && t.before != nil && t.intent.Write != intent.Create {
+		// No send was taken up, and others may have changed the record while the write waited: what was
+		// read before is no pre-state any more.
+		events = t.firstEvents(t.now().Sub(t.rec.QueuedAt))
+		last := &events[len(events)-1]
+		if last.Kind != ledger.EvAnnounced {
+			err := t.commit(events...)
+			t.countHeld()
+			return t.rec.State == ledger.Checking, err
+		}
+		*last = t.announcement(d.Permit)
+	}
+	if err := t.commit(events...); err != nil {
 		return false, err
 	}
 	t.mine = t.rec.State == ledger.Sending

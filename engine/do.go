@@ -406,7 +406,7 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 func (t *task) refused() []ledger.Event {
 	switch {
 	case t.late():
-		return []ledger.Event{notSent("deadline", "the deadline had passed when it was asked for")}
+		return []ledger.Event{t.notSent("deadline", "the deadline had passed when it was asked for")}
 	case t.risk() == intent.RiskApprove: // a reviewer must approve first
 		return []ledger.Event{t.held()}
 	}

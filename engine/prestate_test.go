@@ -14,6 +14,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // slowReserve is a ledger with slow reservations.
@@ -148,4 +149,62 @@ func TestPreStateInPlaceCostsNoCommit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// While a write waits because no send was taken up, other actors change the record. What was read before
+// is no pre-state any more: it is read again, what the write requires must still hold, and a reviewer decides
+// about what it would undo of another actor's change.
+func TestPreStateIsReadAgainAfterASendThatWasNotTakenUp(t *testing.T) {
+	amount := func(n int) intent.Fields { return intent.Fields{"amount_cents": jsonNumber(n)} }
+	for _, kind := range []fault.Kind{fault.Throttled, fault.Unreachable} {
+		for name, c := range map[string]struct {
+			write   intent.WriteType
+			there   bool // whether a record is there before
+			require intent.Fields
+			by      intent.Fields // what another actor sets meanwhile; nil: nothing
+			want    string        // the phase
+			left    string        // the amount
+		}{
+			"update, nothing changes":       {intent.Update, true, amount(1), nil, "settled (verified)", "2"},
+			"update, another field":         {intent.Update, true, amount(1), intent.Fields{"currency": "EUR"}, "settled (verified)", "2"},
+			"update, what it requires":      {intent.Update, true, amount(1), amount(7), "settled (not_applied)", "7"},
+			"update, what it sets":          {intent.Update, true, nil, amount(7), "review", "7"},
+			"update, to what it sets":       {intent.Update, true, nil, amount(2), "settled (verified)", "2"},
+			"delete, nothing changes":       {intent.Delete, true, nil, nil, "settled (verified)", "<nil>"},
+			"delete, any field":             {intent.Delete, true, nil, intent.Fields{"currency": "EUR"}, "review", "1"},
+			"upsert, nothing comes":         {intent.Upsert, false, nil, nil, "settled (verified)", "2"},
+			"upsert, what it sets":          {intent.Upsert, true, nil, amount(7), "review", "7"},
+			"upsert, a record of another's": {intent.Upsert, false, nil, amount(7), "review", "7"},
+		} {
+			t.Run(fmt.Sprint(kind, ", ", name), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := newBench(t, orders.Plain.Options(), nil)
+					if c.there {
+						b.seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(1), "currency": "USD"}, "")
+					}
+					time.Sleep(time.Minute)
+					b.set(orders.Fault{Kind: kind, Times: 1, Delay: 10 * time.Minute})
+					w := wish("A-1", 1, c.write)
+					if w.Require = c.require; c.write != intent.Delete {
+						w.Expect = intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(2)}
+					}
+					id := b.enqueue(w)
+					b.work(time.Millisecond)
+					if rec := b.state(id); rec.Sends != 1 || rec.Unsent != 1 {
+						t.Fatalf("%d sends, %d of them not taken up, want one%s", rec.Sends, rec.Unsent, b.life(id))
+					}
+					switch {
+					case c.by != nil && c.there:
+						b.edit(c.by)
+					case c.by != nil:
+						b.seed(intent.Fields{"order_id": "A-1", "amount_cents": c.by["amount_cents"]}, "")
+					}
+					b.work(time.Hour)
+					if rec := b.state(id); rec.Phase() != c.want || fmt.Sprint(b.fieldsNow()["amount_cents"]) != c.left {
+						t.Errorf("%s, the record is %v; want %s and %s%s", rec.Phase(), b.fieldsNow(), c.want, c.left, b.life(id))
+					}
+				})
+			})
+		}
+	}
 }

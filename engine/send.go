@@ -41,10 +41,10 @@ func (t *task) ready(ev ledger.Event) ledger.Event {
 	r.Prepared = nil // it was built for a send that a guard held back
 	prepared, err := verify.Prepare(t.lifetime.hard, t.conn, t.profile, r)
 	if err != nil {
-		return notSent("prepare", "what is to be sent cannot be built: "+err.Error())
+		return t.notSent("prepare", "what is to be sent cannot be built: "+err.Error())
 	}
 	if ev.Prepared, err = t.scope().SealBytes(prepared); err != nil {
-		return notSent("prepare", "what is to be sent cannot be kept: "+err.Error())
+		return t.notSent("prepare", "what is to be sent cannot be kept: "+err.Error())
 	}
 	t.prepared = prepared
 	return ev
@@ -178,9 +178,9 @@ func (t *task) queued() (parked bool, err error) {
 	case t.lifetime.ending.Err() != nil:
 		events = []ledger.Event{handBack}
 	case t.late():
-		events = []ledger.Event{notSent("deadline", "the deadline passed before it could be sent")}
+		events = []ledger.Event{t.notSent("deadline", "the deadline passed before it could be sent")}
 	case unfit != nil:
-		events = []ledger.Event{notSent("unfit", "its destination can never serve it: "+unfit.Error())}
+		events = []ledger.Event{t.notSent("unfit", "its destination can never serve it: "+unfit.Error())}
 	case unapproved:
 		events = []ledger.Event{t.held()}
 	default:
@@ -223,7 +223,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 			return []ledger.Event{t.loginRefused(age, err)}
 		}
 		if errors.Is(err, connectors.ErrNoTarget) {
-			return []ledger.Event{notSent("pre-state", "the destination cannot be read: "+err.Error())}
+			return []ledger.Event{t.notSent("pre-state", "the destination cannot be read: "+err.Error())}
 		}
 		if j.Throttled {
 			t.left(fateOfRead(j, began)) // a send would need another read
@@ -236,14 +236,14 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 	t.wasRead(span, j, seen, true)
 	read := ledger.Event{Kind: ledger.EvRead, Before: true, Verdict: j.Verdict.String(), Reason: j.Reason, Calls: severalCalls(ctx)}
 	if read.Evidence, err = t.scope().SealObservation(seen); err != nil {
-		return []ledger.Event{read, notSent("pre-state", "the record before the write cannot be kept: "+err.Error())}
+		return []ledger.Event{read, t.notSent("pre-state", "the record before the write cannot be kept: "+err.Error())}
 	}
 	if j.Record != nil {
 		read.Ref, read.URL, read.Version = j.Record.Ref, j.Record.URL, j.Record.Version
 	}
 	if len(read.Evidence) > maxEvidence {
 		read.Evidence = nil
-		return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("the record before the write is larger than %d bytes; it cannot be kept", maxEvidence))}
+		return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("the record before the write is larger than %d bytes; it cannot be kept", maxEvidence))}
 	}
 	if j.Verdict == verify.Indeterminate {
 		if t.rec.Parent != "" && !j.Conclusive && !slices.Contains(t.profile.Conditional, t.intent.Write) {
@@ -254,7 +254,11 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		case err != nil:
 			return t.cannotPrepare(age, verify.Judgement{Verdict: verify.Unavailable, Reason: "the write that it undoes could not be read: " + err.Error()})
 		case changed != "":
-			return []ledger.Event{read, notSent("pre-state", changed)}
+			return []ledger.Event{read, t.notSent("pre-state", changed)}
+		}
+		if changed := t.changedMeanwhile(seen); changed != "" {
+			return []ledger.Event{read, {Kind: ledger.EvEscalated, Verdict: j.Verdict.String(), Rule: "pre-state",
+				Reason: changed + " while the write waited; no send was taken up"}}
 		}
 		t.before = &seen
 		return []ledger.Event{read, t.firstAnnouncement()}
@@ -266,15 +270,38 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		case !j.Conclusive: // the record may be gone, though the read shows it
 			return t.cannotPrepare(k.Since, j)
 		case earlier.Settlement != ledger.Verified:
-			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and is %s", earlier.ID, earlier.Phase()))}
+			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and is %s", earlier.ID, earlier.Phase()))}
 		case len(verify.Diff(t.intent, t.profile.Compare, rec.Fields)) > 0:
-			return []ledger.Event{read, notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and it differs from what is declared", earlier.ID))}
+			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and it differs from what is declared", earlier.ID))}
 		}
 		read.Ref, read.URL, read.Version = rec.Ref, rec.URL, rec.Version
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: verify.Vacuous.String(), Rule: "pre-state",
 			Reason: fmt.Sprintf("write %s made the record as declared: nothing to send", earlier.ID)}}
 	}
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
+}
+
+// changedMeanwhile describes what another actor did to what the write would replace or delete,
+// since the read before a send that was not taken up; "" when nothing. The write did not know of
+// that change, so it must not undo it.
+func (t *task) changedMeanwhile(seen connectors.Observation) string {
+	if t.rec.Sends == 0 || t.before == nil {
+		return ""
+	}
+	if len(t.before.Records) != 1 || len(seen.Records) != 1 { // only an upsert may be sent then
+		if len(t.before.Records) != len(seen.Records) {
+			return fmt.Sprintf("other actors left %d matching records where there had been %d,", len(seen.Records), len(t.before.Records))
+		}
+		return ""
+	}
+	was, now := t.before.Records[0], seen.Records[0]
+	if differ(was.Ref, now.Ref) {
+		return fmt.Sprintf("another actor replaced the record %q by %q", was.Ref, now.Ref)
+	}
+	for _, m := range verify.Replaced(t.intent, t.profile.Volatile, was.Fields, now.Fields) {
+		return fmt.Sprintf("another actor changed %q of the record", m.Path)
+	}
+	return ""
 }
 
 // madeBy returns another write of this ledger whose stamp the one matching record has: then the
@@ -323,7 +350,7 @@ func (t *task) concluded(age time.Duration, j verify.Judgement) []ledger.Event {
 	case t.intent.Write == intent.Create:
 		return []ledger.Event{{Kind: ledger.EvEscalated, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason + "; nothing was sent"}}
 	case j.Conclusive:
-		return []ledger.Event{notSent("pre-state", j.Reason)}
+		return []ledger.Event{t.notSent("pre-state", j.Reason)}
 	}
 	return t.cannotPrepare(age, j)
 }
@@ -333,13 +360,17 @@ func (t *task) concluded(age time.Duration, j verify.Judgement) []ledger.Event {
 func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Event {
 	untried := j.Verdict == verify.Unavailable && t.rec.Rule != "pre-state" // another rule put it back last
 	if policies.PreparingTooLong(t.profile, j, age) && !untried {
-		return []ledger.Event{notSent("pre-state", j.Reason)}
+		return []ledger.Event{t.notSent("pre-state", j.Reason)}
 	}
 	return []ledger.Event{{Kind: ledger.EvDeferred, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason, In: policies.PausePreparing(age, j)}}
 }
 
-func notSent(rule, reason string) ledger.Event {
-	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: rule, Reason: reason + "; nothing was sent"}
+func (t *task) notSent(rule, reason string) ledger.Event {
+	why := "; nothing was sent"
+	if t.rec.Sends > 0 {
+		why = "; no send was taken up"
+	}
+	return ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.NotApplied, Rule: rule, Reason: reason + why}
 }
 
 // overtaken returns why the announced send must not be made any more, or "" if it may be made.

@@ -442,6 +442,9 @@ func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
 		return r, nil, fmt.Errorf("%w: write %s: %w", ErrIllegalMove, r.ID, err)
 	}
 	next, stamped, err := advanceEach(r, events, r.Fence, now)
+	if err == nil {
+		next.Now = now // also where only the lease is renewed: the caller counts time by it
+	}
 	if err == nil && next.Owner != "" {
 		next.LeaseUntil = now.Add(next.LeaseFor)
 	}

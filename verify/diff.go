@@ -255,20 +255,38 @@ func (d *differ) array(path intent.Pointer, want, got []any) (any, any) {
 func changes(mayChange places, before, after intent.Fields) []Mismatch {
 	var found []Mismatch
 	for name := range union(before, after) {
-		path := intent.Pointer("").AppendToken(name)
-		old, had := before[name]
-		now, has := after[name]
-		if unchanged(mayChange, path, orMissing(old, had), orMissing(now, has)) {
-			continue
-		}
-		m := Mismatch{Path: string(path), Problem: Changed, Want: old, Got: now}
-		switch {
-		case !had:
-			m.Problem = NotExpected
-		case !has:
-			m.Problem = NotThere
-		}
-		found = append(found, m)
+		found = changeAt(found, mayChange, intent.Pointer("").AppendToken(name), before, after)
+	}
+	return bounded(found)
+}
+
+// changeAt appends how a place differs between two readings of one record, if it does.
+func changeAt(found []Mismatch, mayChange places, at intent.Pointer, before, after intent.Fields) []Mismatch {
+	old, had := intent.Lookup(before, string(at))
+	now, has := intent.Lookup(after, string(at))
+	if unchanged(mayChange, at, orMissing(old, had), orMissing(now, has)) {
+		return found
+	}
+	m := Mismatch{Path: string(at), Problem: Changed, Want: old, Got: now}
+	switch {
+	case !had:
+		m.Problem = NotExpected
+	case !has:
+		m.Problem = NotThere
+	}
+	return append(found, m)
+}
+
+// Replaced lists what of the differences between two readings of one record a write would undo: a
+// delete all of them, another write those in the places that it sets. It is pure.
+func Replaced(w intent.WriteIntent, volatile []string, before, after intent.Fields) []Mismatch {
+	mayChange := placesOf(w.Ignore, volatile)
+	if w.Write == intent.Delete {
+		return changes(mayChange, before, after)
+	}
+	var found []Mismatch
+	for _, at := range leaves(leaves(slices.Clone(w.Absent), "", w.Expect), "", w.Payload) {
+		found = changeAt(found, mayChange, intent.Pointer(at), before, after)
 	}
 	return bounded(found)
 }

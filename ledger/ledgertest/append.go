@@ -48,6 +48,16 @@ var appending = map[string]scenario{
 			}
 		},
 	},
+	"renewed": {
+		"a lease that is renewed shows the ledger's clock as it is now: the caller counts time by it",
+		func(h *harness) {
+			rec := h.fresh(wish("a", "w1"), announced)
+			h.sleep(time.Minute)
+			if now := h.append(rec).Now; now.Sub(rec.Now) < time.Minute-time.Second {
+				h.Errorf("a minute later the clock shows %s, before that %s", now, rec.Now)
+			}
+		},
+	},
 	"stale fence": {
 		"a worker that lost its lease changes nothing",
 		func(h *harness) {
