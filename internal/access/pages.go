@@ -70,9 +70,9 @@ func writePage(w http.ResponseWriter, status int, p page) error {
 	return nil
 }
 
-// refusal responds to a request that is refused before it is handled: browsers that open a
+// Refusal responds to a request that is refused before it is handled: browsers that open a
 // page get one, programs a problem document. It repeats nothing of the request.
-func refusal(w http.ResponseWriter, r *http.Request, status int, why string) {
+func Refusal(w http.ResponseWriter, r *http.Request, status int, why string) {
 	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
 		Problem(w, status, why)
 		return
@@ -83,6 +83,8 @@ func refusal(w http.ResponseWriter, r *http.Request, status int, why string) {
 		lines = append(lines, "If you sent a form of readback, go back, reload the page and send it again. If you did not, another site tried to act in your name.")
 	case http.StatusInternalServerError:
 		lines = []string{"This is a fault of readback, not yours. The operator of this server finds the reason in its log.", "Read what you changed again before you repeat it."}
+	case http.StatusServiceUnavailable:
+		lines = append(lines, "Recorded writes are safe. Try again in a moment.")
 	default:
 		lines = append(lines, "Go back, or open the inbox.")
 	}

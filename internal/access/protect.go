@@ -70,7 +70,7 @@ func (p *protected) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := &begun{ResponseWriter: w}
 	defer func() { p.catch(recover(), g, r) }()
 	if status, why := p.refuse(r); status != 0 {
-		refusal(g, r, status, why)
+		Refusal(g, r, status, why)
 		return
 	}
 	r.Body = http.MaxBytesReader(g, r.Body, p.options.MaxBody)
@@ -167,7 +167,7 @@ func (p *protected) catch(caught any, g *begun, r *http.Request) {
 	if g.began {
 		panic(http.ErrAbortHandler)
 	}
-	refusal(g, r, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
+	Refusal(g, r, http.StatusInternalServerError, "something went wrong here; it is in the log of the server")
 }
 
 // Problem responds with a problem document of RFC 9457.

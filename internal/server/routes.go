@@ -242,6 +242,10 @@ func unserved(w http.ResponseWriter, r *http.Request) {
 		httpapi.NotYet(w)
 		return
 	}
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		access.Refusal(w, r, http.StatusServiceUnavailable, "readback is starting, or its ledger cannot be reached")
+		return
+	}
 	v1.Refuse(w, http.StatusServiceUnavailable, "unavailable", "The ledger cannot be reached yet", "not applied")
 }
 

@@ -87,6 +87,12 @@ func TestFront(t *testing.T) {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/inbox", http.NoBody)
+	r.Header.Set("Accept", "text/html")
+	w := httptest.NewRecorder()
+	if f.ServeHTTP(w, r); w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "Recorded writes are safe. Try again in a moment.") {
+		t.Errorf("a browser gets %d: %s", w.Code, w.Body)
+	}
 	named := func(name string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(name)) })
 	}
