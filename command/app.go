@@ -34,6 +34,8 @@ type app struct {
 	bars           bool                    // standard error is a terminal
 	memory         memory                  // what this process may use; zero: nothing is derived
 
+	coloured bool // statuses are coloured
+
 	// browse opens an address in a browser; nil: there is none.
 	browse func(ctx context.Context, address string)
 
@@ -107,7 +109,11 @@ func (a *app) print(v any, text func() string) error {
 	if a.json {
 		return report.JSON(a.stdout, v)
 	}
-	_, err := io.WriteString(a.stdout, visible.Lines(text()))
+	shown := visible.Lines(text())
+	if a.coloured {
+		shown = colour(shown)
+	}
+	_, err := io.WriteString(a.stdout, shown)
 	return err
 }
 

@@ -97,5 +97,6 @@ func ofThisProcess() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, env: v.get, environ: v.all, forget: os.Unsetenv,
 		interactive: onTerminal && term.IsTerminal(int(os.Stdin.Fd())), bars: onTerminal}
 	a.browse = a.browser()
+	a.screen(os.Stdout)
 	return a
 }

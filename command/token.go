@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -261,9 +260,8 @@ func tokensText(all []shownToken, tenant string, now time.Time) string {
 	if len(all) == 0 {
 		return fmt.Sprintf("Tenant %s has no tokens.\n", report.Safe(tenant))
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	line := func(cells ...string) { _, _ = fmt.Fprintln(w, strings.Join(cells, "\t")) } // to memory
+	var rows []string
+	line := func(cells ...string) { rows = append(rows, strings.Join(cells, "\t")) }
 	line("ID", "ROLE", "NAME", "STATE", "UNTIL", "MADE", "BY", "SCOPE")
 	for _, t := range all {
 		scope := "-"
@@ -277,6 +275,5 @@ func tokensText(all []shownToken, tenant string, now time.Time) string {
 		}
 		line(t.ID, string(t.Role), report.Safe(t.Name), state, until, humanize.RelTime(t.Created, now, "ago", "from now"), report.Safe(t.CreatedBy), scope)
 	}
-	_ = w.Flush() // to memory
-	return b.String()
+	return report.Table(rows...)
 }

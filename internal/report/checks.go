@@ -52,11 +52,15 @@ func (c *Checks) Text() string {
 	for _, one := range c.Checks {
 		lead := fmt.Sprintf("%-7s  %-*s  ", one.State, wide, Clip(one.Name, cell))
 		blank := strings.Repeat(" ", len([]rune(lead)))
+		most := wrapAt
+		if Width > 0 {
+			most = max(min(most, Width-len(blank)), 6*leastCell)
+		}
 		for _, text := range []string{one.What, one.Do} {
 			if text == "" {
 				continue
 			}
-			for _, line := range wrap(Clip(text, maxText), wrapAt) {
+			for _, line := range wrap(Clip(text, maxText), most) {
 				b.WriteString(lead + line + "\n")
 				lead = blank
 			}

@@ -145,7 +145,56 @@ func Subject(r ledger.Record) string {
 // Table aligns rows of cells that are separated by tabs.
 func Table(rows ...string) string { return table("", rows...) }
 
+// Width is how many columns a table may have; its long cells are cut. The zero value cuts nothing.
+// A program sets it before it prints.
+var Width int
+
+// leastCell is the fewest characters that a cut cell keeps.
+const leastCell = 4
+
+// fit cuts the widest cells of rows until they are at most that wide together. The first of each
+// row, which names it, stays whole, and so does the second as long as others can be cut.
+func fit(most int, rows []string) []string {
+	var cells [][]string
+	var wide []int
+	for _, row := range rows {
+		all := strings.Split(row, "\t")
+		for i, c := range all {
+			if i == len(wide) {
+				wide = append(wide, 0)
+			}
+			wide[i] = max(wide[i], utf8.RuneCountInString(c))
+		}
+		cells = append(cells, all)
+	}
+	for total := len(wide)*2 - 2; ; {
+		sum, widest := total, min(1, len(wide)-1)
+		for i, w := range wide {
+			if sum += w; i > 1 && w > leastCell && (widest == 1 || w >= wide[widest]) {
+				widest = i
+			}
+		}
+		if sum <= most || widest == 0 || wide[widest] <= leastCell {
+			break
+		}
+		wide[widest]--
+	}
+	fitting := make([]string, len(cells))
+	for n, all := range cells {
+		for i, c := range all {
+			if i > 0 && utf8.RuneCountInString(c) > wide[i] {
+				all[i] = strings.TrimRight(string([]rune(c)[:wide[i]-1]), " ") + "…"
+			}
+		}
+		fitting[n] = strings.Join(all, "\t")
+	}
+	return fitting
+}
+
 func table(indent string, rows ...string) string {
+	if Width > 0 && len(rows) > 0 {
+		rows = fit(Width-len(indent), rows)
+	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
