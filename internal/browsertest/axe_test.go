@@ -2,9 +2,11 @@ package browsertest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +65,27 @@ var sights = []struct {
 	name   string
 	width  int64
 	scheme string
-}{{"desktop, light", 1280, "light"}, {"desktop, dark", 1280, "dark"}, {"phone, dark", 360, "dark"}, {"phone, light", 360, "light"}}
+	rtl    bool // the page is laid out from right to left
+}{{"desktop, light", 1280, "light", false}, {"desktop, dark", 1280, "dark", false}, {"phone, dark", 360, "dark", false}, {"phone, light", 390, "light", false}, {"phone, right to left", 360, "light", true}}
+
+// picturesVar names the folder into which the pages are written as they are seen. Default:
+// they are not.
+const picturesVar = "READBACK_BROWSERTEST_PICTURES"
+
+// keep writes a picture of the whole page.
+func (p *person) keep(page, sight string) {
+	p.t.Helper()
+	dir := os.Getenv(picturesVar)
+	if dir == "" {
+		return
+	}
+	var shot []byte
+	p.do("take the picture", chromedp.FullScreenshot(&shot, 100))
+	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(page+" "+sight), "-")
+	if err := os.WriteFile(filepath.Join(dir, strings.Trim(name, "-")+".png"), shot, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
 
 // see has the page looked at in one of the ways.
 func (p *person) see(width int64, scheme string) {
@@ -90,7 +112,8 @@ func pages(t *testing.T, s *site, tenant string) []string {
 	refund.Workflow, refund.Step, refund.Tenant = "", "", ""
 	helper.must(http.MethodPost, "/v1/sagas", map[string]any{"id": "trip", "steps": []any{map[string]any{"name": "refund", "intent": trimmed(refund)}}}, nil)
 	return []string{"/inbox", "/writes/" + string(review.ID), "/writes/" + string(held.ID), "/writes/" + string(verified.ID), "/workflows/" + made.ID + "/steps/s1",
-		"/destinations", "/destinations/orders/health", "/destinations/stop?destination=orders", "/activity", "/search", "/search?q=wf-" + tenant + "-1", "/search?since=x", "/sagas", "/sagas/trip", "/help", "/writes/none", "/login"}
+		"/destinations", "/destinations/orders/health", "/destinations/stop?destination=orders", "/activity", "/search", "/search?q=wf-" + tenant + "-1", "/search?since=x", "/sagas", "/sagas/trip", "/help", "/writes/none", "/login",
+		"/destinations/none/health", "/destinations/stop?destination=none", "/destinations/stop", "/none"}
 }
 
 // Nobody is kept out of a page by how it is made: axe-core has nothing to say of
@@ -109,6 +132,8 @@ func TestAccessible(t *testing.T) {
 		look[any](ada, "document.querySelectorAll('details').forEach(d => d.open = true), null")
 		for _, sight := range sights {
 			ada.see(sight.width, sight.scheme)
+			look[any](ada, fmt.Sprintf("document.documentElement.dir = %q, null", map[bool]string{true: "rtl", false: "ltr"}[sight.rtl]))
+			ada.keep(page, sight.name)
 			got := judge(ada, script)
 			if len(got.Violations) > 0 {
 				t.Errorf("%s, %s:\n%s", page, sight.name, strings.Join(got.Violations, "\n"))
