@@ -126,11 +126,11 @@ func (h *history) lives() map[string]ledger.Record {
 	lostOrder := order("A-1", `,"correlation_id":"corr-7","idempotency_key":"order:1"`)
 	rec := h.begin(lostOrder, nothing, announced)
 	rec = h.then(2*time.Second, rec, lost,
-		ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Count: 3, Reason: "no record has the stamp or matches the business key", Evidence: seen("")},
-		ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Reason: "found exactly as declared", Ref: "ord_000001", URL: "http://orders.example/orders/ord_000001", Version: "3",
+		ledger.Event{Kind: ledger.EvRead, Verdict: "absent", Count: 3, Reason: "no record of this write was found", Evidence: seen("")},
+		ledger.Event{Kind: ledger.EvRead, Verdict: "verified", Reason: "found exactly as requested", Ref: "ord_000001", URL: "http://orders.example/orders/ord_000001", Version: "3",
 			Evidence: seen(stored(h.t, lostOrder, `{"amount_cents":1999,"currency":"USD","order_id":"A-1","status":"open"}`))})
 	all["verified"] = h.then(10*time.Millisecond, rec,
-		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: "verified", Rule: "accept", Reason: "found exactly as declared", In: time.Hour})
+		ledger.Event{Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: "verified", Rule: "accept", Reason: "found exactly as requested", In: time.Hour})
 
 	evil := order("A-2", `,"payload":{"note":"x"},"ignore":["/note"],"on_mismatch":"escalate","deadline":"2026-02-01T12:00:00Z"`)
 	rec = h.begin(evil, nothing, announced)

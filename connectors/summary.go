@@ -125,6 +125,9 @@ func (s Summary) Write(w intent.WriteIntent) Described {
 		}
 	}
 	d := s.Record(w, fields)
+	if w.Write == intent.Update {
+		d.Details = s.changes(w)
+	}
 	switch w.Write {
 	case intent.Create:
 		d.Verb = cmp.Or(s.Verb, "create")
@@ -172,6 +175,30 @@ func (s Summary) Record(w intent.WriteIntent, fields intent.Fields) Described {
 	}
 	d.Details = visible.Clip(details.String(), maxSummaryName)
 	return d
+}
+
+// changes describes what an update sets: ": status to closed, amount to $29.99".
+func (s Summary) changes(w intent.WriteIntent) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
+		v := word(w.Expect[name])
+		if "/"+name == s.Amount {
+			v = s.amount(w.Expect)
+		}
+		if _, inKey := w.Key[name]; !inKey {
+			all = append(all, word(name)+" to "+cmp.Or(v, "nothing"))
+		}
+	}
+	for _, path := range w.Absent {
+		all = append(all, word(strings.TrimPrefix(path, "/"))+" to nothing")
+	}
+	if more := len(all) - maxSummaryList; more > 0 {
+		all = append(all[:maxSummaryList], fmt.Sprintf("%d more", more))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return visible.Clip(": "+strings.Join(all, ", "), maxSummaryName)
 }
 
 // filled puts values into a text, and reports whether each field has one.

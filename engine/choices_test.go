@@ -205,12 +205,12 @@ func TestChoicesNameTheRisk(t *testing.T) {
 		danger string
 		reason string
 	}{
-		"retry, unknown fate":   {boundless(), lost, engine.WordRetry, true, "Nothing is sent by itself", "a second send could duplicate, because the destination does not deduplicate by our key and the fate of an earlier send is unknown", "only a reviewer can vouch"},
-		"retry, it differs":     {exact, differs, engine.WordRetry, false, "Nothing is sent, also with force", "", "it is there"},
-		"retry, harmless":       {native, escalatedInWindow, engine.WordRetry, false, "which is harmless: same idempotency key", "", "the destination makes one of two"},
+		"retry, unknown fate":   {boundless(), lost, engine.WordRetry, true, "without that nothing is sent", "a second send could duplicate, because the destination does not deduplicate by our key and the fate of an earlier send is unknown", "only a reviewer can vouch"},
+		"retry, it differs":     {exact, differs, engine.WordRetry, false, "Nothing is sent, also on your word", "", "it is there"},
+		"retry, harmless":       {native, escalatedInWindow, engine.WordRetry, false, "which is safe: the destination recognises the repeat", "", "the destination makes one of two"},
 		"compensate, it may be": {exact, wrongButCompensable, engine.WordCompensate, false, "Then the record that it made is deleted", "", "the intent says so and the read shows it"},
-		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the intent does not say that it is compensable", "", "it was not allowed"},
-		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may land yet", "it is not read again"},
+		"compensate, not asked": {exact, differs, engine.WordCompensate, false, "the caller did not allow that it is undone", "", "it was not allowed"},
+		"abandon, unknown fate": {boundless(), lost, engine.WordAbandon, false, "stays unknown", "may do so yet", "it is not read again"},
 		"accept, it differs":    {exact, differs, engine.WordAccept, false, "on your responsibility", "what differs stays as it is", "it is as it is"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,8 +255,8 @@ func TestChoicesShowWhatIsSent(t *testing.T) {
 		begin func(b *bench) ledger.ID
 		want  string
 	}{
-		"two more": {askedFor, "nothing is sent before 1 more of 2 different reviewers approve. Then: one create is sent to"},
-		"the last": {halfApproved, `One create is sent to "orders", as declared ({"order_id":"A-1"}), and read back`},
+		"two more": {askedFor, "nothing is sent before 1 more of 2 different reviewers approve. Then it is sent to"},
+		"the last": {halfApproved, `It is sent to "orders" once ({"order_id":"A-1"}), after any earlier write of the same record, and then read back`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/visible"
@@ -41,17 +40,6 @@ const (
 	WaitsDestination Waiting = "destination" // the destination was unreachable, or asked to retry later
 	WaitsRecovery    Waiting = "recovery"    // a worker ended in the middle; its write is read back first
 )
-
-// waitingWords describe it to callers. They contain no text of a destination or an operator.
-var waitingWords = map[Waiting]string{
-	WaitsLogin:       "until the destination accepts our login again",
-	WaitsBreaker:     "since sends to the destination fail; one is tried from time to time",
-	WaitsRate:        "since the destination takes no more sends now",
-	WaitsBusy:        "since as many calls of the destination as allowed are under way",
-	WaitsStopped:     "since an operator stopped sends",
-	WaitsDestination: "since the destination could not be reached or throttled the send; it is tried again",
-	WaitsRecovery:    "since a worker ended while it may have been sent; it is read back first",
-}
 
 // waiting returns what a record in progress waits for.
 func waiting(r ledger.Record) Waiting {
@@ -273,11 +261,11 @@ func rawOutcome(r ledger.Record, replayed bool) Outcome {
 		}
 		until := o.RecheckUntil.UTC().Format(time.RFC3339)
 		if !r.Now.Before(o.RecheckUntil) { // it was not made
-			o.Text += fmt.Sprintf(" A recheck is overdue since %s.", until)
+			o.Text += fmt.Sprintf(" It was to be checked again by %s, and was not yet.", until)
 			o.ForModel += " It was to be checked again and was not yet; it may still turn out otherwise."
 			return o
 		}
-		o.Text += fmt.Sprintf(" A recheck is pending until %s.", until)
+		o.Text += fmt.Sprintf(" It is checked again until %s.", until)
 		o.ForModel += fmt.Sprintf(" It is checked again until %s and may still turn out otherwise.", until)
 	}
 	return o
@@ -289,114 +277,6 @@ func underWay(r ledger.Record, replayed bool) Outcome {
 		r.State = ledger.Queued
 	}
 	return outcomeOf(r, replayed)
-}
-
-// words describe an outcome to a reader and to a model. quotes reports that text has the reason of
-// the record, which may contain text of a destination or another actor.
-func words(s ledger.Status, r ledger.Record) (text, model string, quotes bool) {
-	what, why := subject(r), r.Reason
-	switch s {
-	case ledger.Verified:
-		model = "Done and verified. Do not call again for this operation."
-		changed := changedSince(r)
-		if changed {
-			model = "Done and verified; the record was changed since. Do not call again for this operation."
-		}
-		switch {
-		case r.Sends == 0:
-			return fmt.Sprintf("The %s was as wanted before; nothing was sent. %s.", what, upper(why)), model, true
-		case changed:
-			return fmt.Sprintf("The %s was read back and was as declared when it was settled. A later read found it changed: %s.", what, why), model, true
-		}
-		return fmt.Sprintf("The %s was read back and is as declared.", what), model, false
-	case ledger.NotApplied:
-		return fmt.Sprintf("The %s was not written: %s.", what, why),
-			"Not done, and known not to be. If it is still wanted and the reason has gone, make a new call.", true
-	case ledger.Compensated:
-		return fmt.Sprintf("The %s was undone, and that was read back.", what),
-			"Undone and verified. Do not assume that the operation took effect.", false
-	case ledger.Accepted:
-		return fmt.Sprintf("A reviewer accepted the %s as it is: %s.", what, why),
-			"A reviewer accepted it as it is. Do not call again for this operation.", true
-	case ledger.Abandoned:
-		return fmt.Sprintf("A reviewer gave up on the %s; whether it was written stays unknown: %s.", what, why),
-			"A reviewer gave it up. Do not call again for this operation unless you are instructed to.", true
-	case ledger.StatusReview:
-		return fmt.Sprintf("A reviewer must decide about the %s: %s.", what, why),
-			fmt.Sprintf("Unclear, and waiting for a reviewer (id %s). Do not call again and do not try another way.", r.ID), true
-	case ledger.StatusHeld:
-		return fmt.Sprintf("The %s waits for %s; nothing was sent.", what, awaited(r)),
-			fmt.Sprintf("Waiting for %s (id %s). Do not call again; ask for its outcome later.", awaited(r), r.ID), false
-	case ledger.Denied:
-		return fmt.Sprintf("The %s was denied; nothing was sent: %s.", what, why), "A reviewer denied it. Do not call again.", true
-	case ledger.Expired:
-		return fmt.Sprintf("The approval of the %s expired; nothing was sent: %s.", what, why),
-			"Not done: no reviewer approved it in time, and nothing was sent. If it is still wanted, make a new call.", true
-	case ledger.StatusDelegated:
-		return fmt.Sprintf("The %s is left to step %q of workflow %q, which has not reported it as done.", what, r.Step, r.Workflow),
-			fmt.Sprintf("Begun by step %q of workflow %q, which has not reported it as done. Do not do it again.", r.Step, r.Workflow), false
-	case ledger.Reported:
-		if r.Delegated {
-			return fmt.Sprintf("The %s was made by step %q of workflow %q, as its caller reported; not verified.", what, r.Step, r.Workflow),
-				fmt.Sprintf("Done by step %q of workflow %q, as it says. Do not do it again.", r.Step, r.Workflow), false
-		}
-		return fmt.Sprintf("The destination accepted the %s; it cannot be read there, so it is not verified.", what),
-			"Sent, and the destination accepted it. Unverified: it cannot be read there. Do not call again for this operation.", false
-	case ledger.Unverified:
-		return fmt.Sprintf("The destination accepted the %s; it is read back later.", what),
-			fmt.Sprintf("Sent, and not verified yet (id %s). Do not call again; where it matters that it took effect, ask for its outcome later.", r.ID), false
-	}
-	if r.QueuedBehind != "" {
-		return fmt.Sprintf("The %s is recorded and waits for write %s of the same record, which comes first; nothing was sent.", what, r.QueuedBehind),
-			fmt.Sprintf("Queued (id %s): write %s of the same record comes first. Do not call again; ask for its outcome later.", r.ID, r.QueuedBehind), false
-	}
-	if until := waitingWords[waiting(r)]; until != "" {
-		return fmt.Sprintf("The %s is recorded and waits %s.", what, until),
-			fmt.Sprintf("Recorded (id %s); it waits %s, and is carried out without a further call. Do not call again with other words; ask for its outcome later.", r.ID, until), false
-	}
-	return fmt.Sprintf("The %s is recorded and under way (%s).", what, r.Phase()),
-		fmt.Sprintf("Under way (id %s). Do not call again with other words; ask for its outcome later.", r.ID), false
-}
-
-// changedSince reports whether the last read of a verified write differed from the intent, and
-// it was decided to revoke nothing.
-func changedSince(r ledger.Record) bool {
-	switch verify.ParseVerdict(r.Verdict) {
-	case verify.Mismatched, verify.Collateral, verify.Stale, verify.Absent:
-		return r.State == ledger.Settled && r.Settlement == ledger.Verified && r.Rule == "recheck"
-	}
-	return false
-}
-
-// subject describes what was requested. Less may be known of a delegated write.
-func subject(r ledger.Record) string {
-	if r.Destination == "" {
-		return fmt.Sprintf("operation %q of tool %q", r.IdempotencyKey, r.Tool)
-	}
-	return fmt.Sprintf("%s at %q", r.Kind, r.Destination)
-}
-
-// awaited describes what a held write waits for, and until when.
-func awaited(r ledger.Record) string {
-	what := "a reviewer's approval"
-	switch n := missing(r); {
-	case len(r.Agreed) > 0:
-		what = fmt.Sprintf("%d more of %d approvals", n, r.Need)
-	case n > 1:
-		what = fmt.Sprintf("the approval of %d different reviewers", n)
-	}
-	switch {
-	case r.Overdue:
-		what += ", which is overdue"
-	case !r.Due.IsZero():
-		what += " until " + r.Due.UTC().Format(time.RFC3339)
-	}
-	return what
-}
-
-func upper(s string) string {
-	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + s[n:]
 }
 
 // Error is a failure of the engine or its ledger, with what is known about the effect.

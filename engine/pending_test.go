@@ -51,12 +51,12 @@ func TestAnOutcomeDoesNotContradictItsRechecks(t *testing.T) {
 		b.edit(intent.Fields{"currency": "EUR"})
 		time.Sleep(2 * time.Hour)
 		out = engine.OutcomeOf(b.state(out.ID))
-		if strings.Contains(out.Text+out.ForModel, "pending") || !strings.Contains(out.Text, "A recheck is overdue since "+out.RecheckUntil.Format(time.RFC3339)) {
+		if strings.Contains(out.Text+out.ForModel, "pending") || !strings.Contains(out.Text, "to be checked again by "+out.RecheckUntil.Format(time.RFC3339)) {
 			t.Errorf("not rechecked: %q, %q", out.Text, out.ForModel)
 		}
 		b.work(time.Minute)
 		out = engine.OutcomeOf(b.state(out.ID))
-		if out.Status != ledger.Verified || !strings.HasSuffix(out.Text, "was as declared when it was settled. A later read found it changed: the record was as declared, and was changed since (1 field differs from what was expected: /currency).") ||
+		if out.Status != ledger.Verified || !strings.HasSuffix(out.Text, "was as requested. A later read found it changed: the record was as requested, and was changed since (1 field differs from what was expected: /currency).") ||
 			!strings.Contains(out.ForModel, "the record was changed since") {
 			t.Errorf("others changed it: %s, %q, %q%s", out.Status, out.Text, out.ForModel, b.life(out.ID))
 		}

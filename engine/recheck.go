@@ -16,7 +16,7 @@ import (
 // later, goes to a reviewer.
 func (t *task) recheck() error {
 	if t.profile.WriteOnly { // it was readable when the recheck was scheduled; none was made
-		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "a recheck is pending, and " + connectors.ErrWriteOnly.Error() + " any more"}, 0)
+		return t.escalateFor(policies.Decision{Rule: "recheck", Reason: "it is to be read again, and " + connectors.ErrWriteOnly.Error() + " any more"}, 0)
 	}
 	for {
 		again, err := t.recheckOnce()

@@ -324,7 +324,7 @@ func BenchmarkIdleSealing(b *testing.B) {
 		b.Run("vault="+name, func(b *testing.B) {
 			for b.Loop() {
 				s := v.Scope("acme", "wr_1")
-				if _, err := s.SealObservation(seen); err != nil || s.Text("found exactly as declared") == "" || s.SealName("1") != "1" {
+				if _, err := s.SealObservation(seen); err != nil || s.Text("found exactly as requested") == "" || s.SealName("1") != "1" {
 					b.Fatal(err)
 				}
 			}

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -208,6 +207,9 @@ type Choice struct {
 	// none is known.
 	Effect string `json:"effect"`
 	Danger string `json:"danger,omitempty"`
+	// NoEffect says that, as far as the last read shows, it would neither send nor undo anything
+	// nor end the write; Effect says why. It is accepted all the same, and then reads once more.
+	NoEffect bool `json:"no_effect,omitempty"`
 	// Force says that the decision fails without [Decision.Force].
 	Force bool `json:"force,omitempty"`
 }
@@ -295,122 +297,6 @@ func (v *chooser) refused(word Word) error {
 	return nil
 }
 
-// describe describes what a decision would do to the write.
-func (v *chooser) describe(c *Choice) {
-	what := subject(v.rec)
-	switch c.Word {
-	case WordApprove:
-		c.Effect, c.Danger = v.approval(), v.approvalDanger()
-	case WordDeny:
-		c.Effect = fmt.Sprintf("The %s ends as denied: nothing was sent, and nothing will be.", what)
-	case WordAccept:
-		c.Effect = fmt.Sprintf("The %s ends as accepted, as it is, on your responsibility: nothing more is sent, undone or read back, and the caller is notified that it is done.", what)
-		c.Danger = v.endDanger("what differs stays as it is")
-	case WordAbandon:
-		c.Effect = fmt.Sprintf("The %s is given up: nothing more is sent, undone or read back, and the caller is notified that its effect stays unknown.", what)
-		c.Danger = v.endDanger("it may be there all the same")
-	case WordRetry, WordCompensate:
-		v.describeContinuing(c)
-	}
-}
-
-// approval describes what an approval does.
-func (v *chooser) approval() string {
-	r := v.rec
-	what := fmt.Sprintf("One %s is sent to %q, as declared (%s), and read back", orElse(string(v.stored.intent.Write), "write"), r.Destination, v.key())
-	if v.profile != nil && v.profile.WriteOnly {
-		what = fmt.Sprintf("One %s is sent to %q, as declared (%s); its effect cannot be read there", orElse(string(v.stored.intent.Write), "write"), r.Destination, v.key())
-	}
-	switch more := missing(r) - 1; {
-	case v.damaged == nil && policies.Late(v.stored.intent, r.Now):
-		return "Nothing is sent any more: the deadline that the intent names has passed, and the write ends as not applied."
-	case more > 0:
-		return fmt.Sprintf("Your approval is kept, and nothing is sent before %d more of %d different reviewers approve. Then: %s.", more, r.Need, lower(what))
-	}
-	return what + ". Where an earlier write of the same record is open, it is queued behind that."
-}
-
-func (v *chooser) approvalDanger() string {
-	switch {
-	case v.profile == nil:
-		return ""
-	case slices.Contains(v.profile.Irreversible, v.stored.intent.Write):
-		return fmt.Sprintf("a %s cannot be taken back at this destination", v.stored.intent.Write)
-	case v.profile.WriteOnly:
-		return "what becomes of it cannot be read there, so that it can never be verified"
-	case v.stored.intent.Write == intent.Delete && v.stored.intent.Reversibility != intent.Compensable:
-		return "it deletes, and does not say that it can be undone"
-	}
-	return ""
-}
-
-// endDanger describes what stays open after a decision that ends the write.
-func (v *chooser) endDanger(otherwise string) string {
-	switch {
-	case v.rec.Sends > v.rec.Unsent && v.rec.Unknown:
-		return "the fate of a send is unknown: it may have landed, or may land yet, and it is not read again"
-	case v.rec.Sends > v.rec.Unsent:
-		return otherwise + ", and it is not read again"
-	}
-	return ""
-}
-
-// describeContinuing describes the effect of retry and compensate.
-func (v *chooser) describeContinuing(c *Choice) {
-	if v.damaged != nil || v.profile == nil || v.rec.Delegated || v.rec.State != ledger.Review {
-		c.Effect = "Nothing: " + orElse(c.Why, "it is not for this write") + "."
-		return
-	}
-	k, assumed := v.expected()
-	p, first := policies.Foresee(k), "It is read once more first. "
-	if assumed {
-		first = "It is read once more first; what follows applies if that read does not show it. "
-	}
-	if v.profile.WriteOnly {
-		first = "The destination cannot be read first. "
-	}
-	if c.Word == WordCompensate {
-		c.Effect, c.Danger = v.undone(first, p)
-		return
-	}
-	c.Force = !p.Retry.Allowed && p.Forced.Allowed
-	c.Danger = p.Danger
-	switch {
-	case p.Retry.Allowed:
-		c.Effect = first + fmt.Sprintf("Then it is sent again, which is harmless: %s.", p.Retry.Reason)
-		if p.Danger != "" {
-			c.Effect = first + fmt.Sprintf("Then it is sent again: %s.", p.Retry.Reason)
-		}
-	case c.Force:
-		c.Effect = first + fmt.Sprintf("Nothing is sent by itself, and it returns to a reviewer: %s. With force it is sent again, once, on your word that it is not there.", p.Retry.Reason)
-	default:
-		c.Effect = first + fmt.Sprintf("Nothing is sent, also with force, and it returns to a reviewer: %s.", p.Forced.Reason)
-	}
-}
-
-// undone describes the effect of an undo.
-func (v *chooser) undone(first string, p policies.Prospect) (effect, danger string) {
-	if p.Kept != "" {
-		return first + fmt.Sprintf("It cannot be undone, and returns to a reviewer: %s.", p.Kept), ""
-	}
-	effect = first + fmt.Sprintf("Then %s, by a write of its own that is gated, sent, read back and recorded like any other.", policies.Restores(v.stored.intent.Write))
-	if !slices.Contains(v.profile.Conditional, undoneBy(v.stored.intent.Write)) {
-		danger = "a change by another actor between that read and the undo could be lost"
-	}
-	return effect, danger
-}
-
-// undoneBy returns the type of the write that undoes one of another type.
-func undoneBy(w intent.WriteType) intent.WriteType {
-	switch w {
-	case intent.Create:
-		return intent.Delete
-	case intent.Delete:
-		return intent.Create
-	}
-	return intent.Update
-}
-
 // expected returns the case that a decision would meet if the first read showed what the last
 // one showed. If no read result was kept, or there was none, it assumes that nothing of the
 // write is visible.
@@ -460,30 +346,6 @@ func strongest(p connectors.Profile) connectors.Strength {
 		}
 	}
 	return connectors.Weak
-}
-
-// key returns the business key for a sentence.
-func (v *chooser) key() string {
-	var key any = map[string]any(v.stored.intent.Key)
-	if s := v.stored.seals; s != nil {
-		sealed, err := s.SealValue("", key)
-		if err != nil {
-			return "its business key cannot be shown"
-		}
-		key = sealed
-	}
-	text, err := json.Marshal(key)
-	if text = redact.Shown(text); err != nil || len(text) > maxKeyShown {
-		return "its business key is too long to be shown here"
-	}
-	return string(text)
-}
-
-func lower(s string) string {
-	if s == "" {
-		return s
-	}
-	return string(s[0]|0x20) + s[1:]
 }
 
 // Yield releases the business operation of a write: from then on its idempotency key blocks no

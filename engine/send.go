@@ -270,13 +270,13 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		case !j.Conclusive: // the record may be gone, though the read shows it
 			return t.cannotPrepare(k.Since, j)
 		case earlier.Settlement != ledger.Verified:
-			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and is %s", earlier.ID, earlier.Phase()))}
+			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record with this key, and is %s", earlier.ID, earlier.Phase()))}
 		case len(verify.Diff(t.intent, t.profile.Compare, rec.Fields)) > 0:
-			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record under the business key, and it differs from what is declared", earlier.ID))}
+			return []ledger.Event{read, t.notSent("pre-state", fmt.Sprintf("write %s made the record with this key, and it differs from what is wanted", earlier.ID))}
 		}
 		read.Ref, read.URL, read.Version = rec.Ref, rec.URL, rec.Version
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: verify.Vacuous.String(), Rule: "pre-state",
-			Reason: fmt.Sprintf("write %s made the record as declared: nothing to send", earlier.ID)}}
+			Reason: fmt.Sprintf("write %s made the record as requested: nothing to send", earlier.ID)}}
 	}
 	return append([]ledger.Event{read}, t.concluded(age, j)...)
 }

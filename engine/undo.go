@@ -295,7 +295,7 @@ func (t *task) wayBack(u Undoing, left connectors.Observation) (w intent.WriteIn
 	}
 	inverter, ok := t.conn.(connectors.Inverter)
 	if !ok {
-		return w, "the connector cannot undo this write", nil
+		return w, "there is no way to undo this write at its destination", nil
 	}
 	if w, err = invert(inverter, t.intent, t.before, left); err == nil {
 		w = t.undoing(w)
@@ -442,7 +442,7 @@ func (t *task) otherFields(by ledger.ID, was, now connectors.Record) string {
 func (t *task) compensate(d policies.Decision) error {
 	inverter, ok := t.conn.(connectors.Inverter)
 	if !ok {
-		d.Reason = "the connector cannot undo this write"
+		d.Reason = "there is no way to undo this write at its destination"
 		return t.escalate(d)
 	}
 	w, err := invert(inverter, t.intent, t.before, t.seen)
@@ -475,7 +475,7 @@ func invert(by connectors.Inverter, w intent.WriteIntent, before *connectors.Obs
 // compensating continues the compensating write. This write settles only after that one.
 func (t *task) compensating() (parked bool, err error) {
 	if wait := t.mayStillLand(); wait > 0 {
-		return t.pause(wait, policies.Decision{Rule: "compensate", Reason: "an earlier send may still land: undoing waits for the horizon"})
+		return t.pause(wait, policies.Decision{Rule: "compensate", Reason: "an earlier send may still arrive: it is undone when none can"})
 	}
 	child, err := t.advanced()
 	switch {

@@ -34,9 +34,9 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 			r.State, r.Sends, r.Unsent, r.LastFate = ledger.Checking, 1, 1, "login_refused"
 		}), engine.WaitsLogin, "accepts our login again"},
 		"unreadable before": {rec(func(r *ledger.Record) { r.Rule = "pre-state" }), engine.WaitsDestination, "throttled the send; it is tried again"},
-		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "a worker ended"},
+		"crash":             {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", now.Add(-time.Second) }), engine.WaitsRecovery, "may have sent it has ended"},
 		"overdue":           {rec(func(r *ledger.Record) { r.Due = now.Add(-time.Hour) }), "", "under way"},
-		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way (sending)"},
+		"in work":           {rec(func(r *ledger.Record) { r.State, r.Owner, r.LeaseUntil = ledger.Sending, "w", due }), "", "under way: it is being sent"},
 		"queued behind":     {rec(func(r *ledger.Record) { r.QueuedBehind = "wr_0" }), engine.WaitsQueue, "wr_0"},
 		"unreadable after": {rec(func(r *ledger.Record) {
 			r.State, r.Sends, r.LastFate, r.Verdict, r.Unproven = ledger.Checking, 1, "unknown", "unavailable", 2
@@ -50,7 +50,7 @@ func TestOutcomesSayWhatTheyWaitFor(t *testing.T) {
 		}), engine.WaitsLogin, "accepts our login again"},
 		"answered, and held": {rec(func(r *ledger.Record) {
 			r.State, r.Sends, r.LastFate, r.Rule = ledger.Checking, 1, "answered", "breaker"
-		}), "", "under way (checking)"},
+		}), "", "under way: it is being verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, due := engine.OutcomeOf(c.rec), due

@@ -173,8 +173,8 @@ func TestRecheck(t *testing.T) {
 
 // The reason of a recheck that confirms an outcome does not contradict the read.
 func TestARecheckDoesNotContradictItself(t *testing.T) {
-	found := map[verify.Verdict]string{verify.Verified: "found exactly as declared", verify.Mismatched: "1 field differs from what was expected",
-		verify.Collateral: "2 fields that the intent does not mention have changed", verify.Absent: "no record has the stamp", verify.Stale: "the record still is as it was before the send",
+	found := map[verify.Verdict]string{verify.Verified: "found exactly as requested", verify.Mismatched: "1 field differs from what was expected",
+		verify.Collateral: "2 fields that the write does not name have changed", verify.Absent: "no record has the stamp", verify.Stale: "the record still is as it was before the send",
 		verify.Vacuous: "the record was as expected before"}
 	for verdict, reason := range found {
 		for _, write := range []intent.WriteType{intent.Create, intent.Update, intent.Upsert, intent.Delete} {

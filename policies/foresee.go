@@ -43,7 +43,7 @@ func Foresee(c Case) Prospect {
 func doubling(c Case, p Permit) string {
 	switch p.Row {
 	case RowAbsence:
-		return "a request that was on its way for longer than the horizon could still arrive and duplicate it; a later read would show that"
+		return "a request that was delayed for unusually long could still arrive and duplicate it; a later read would show that"
 	case rowReviewer:
 		return "a second send could duplicate, because " + strings.Join(because(c), " and ")
 	}

@@ -71,9 +71,9 @@ func SecondSend(c Case) Permit {
 	case burnt(c):
 		return conclusive(c) // a repeat under the same key would only replay the lie
 	case native(c):
-		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
+		return Permit{Allowed: true, Row: RowNativeKey, Reason: "the destination recognises the repeat by its key, and makes one effect of both"}
 	case slices.Contains(c.Profile.Unique, c.Intent.Write):
-		return Permit{Allowed: true, NeedsRecheck: createsLate(c), Row: RowUnique, Reason: "a repeat meets the unique key"}
+		return Permit{Allowed: true, NeedsRecheck: createsLate(c), Row: RowUnique, Reason: "a repeat meets the same record, and makes no second one"}
 	case slices.Contains(c.Profile.Conditional, c.Intent.Write): // and untouched: see above
 		return Permit{Allowed: true, Conditional: true, NeedsRecheck: createsLate(c), Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
@@ -95,7 +95,7 @@ func writeOnly(c Case) Permit {
 	case neverRepeated(c):
 		return refuse(neverRepeat)
 	case native(c):
-		return Permit{Allowed: true, Row: RowNativeKey, Reason: "same idempotency key, inside the destination's window"}
+		return Permit{Allowed: true, Row: RowNativeKey, Reason: "the destination recognises the repeat by its key, and makes one effect of both"}
 	case c.Profile.NativeWindow[c.Intent.Write] > 0:
 		return refuse("the destination cannot be read, and the window in which it deduplicates by our key may be over")
 	}
@@ -200,7 +200,7 @@ func conclusive(c Case) Permit {
 		return refuse("absence is not conclusive: " + missingProof(c))
 	}
 	return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowAbsence,
-		Reason: "a read that shows all that could land within the horizon shows the state from before"}
+		Reason: "a read after the time in which a send can arrive shows the state from before"}
 }
 
 // Conclusive reports whether the last read proves that no send was applied and that none will
@@ -244,19 +244,19 @@ func missingProof(c Case) string {
 	_, horizon := c.Profile.Horizon.Declared()
 	switch {
 	case leavesNothing(c):
-		return "the write is irreversible, and no read shows all that it did"
+		return "the write cannot be taken back (irreversible), and no read shows all that it did"
 	case !untouched(c):
 		return "the last read does not show the state from before the send"
 	case hidden(c):
 		return "the destination refused since something is there, and the read does not show it"
 	case !c.Conclusive && !settle:
-		return "reads may lag and the destination declares no settle time"
+		return "the destination does not declare for how long its reads lag behind (settle)"
 	case !c.Conclusive:
-		return "the settle time has not passed"
+		return "reads may still lag behind"
 	case !horizon:
-		return "the destination declares no horizon for late arrivals"
+		return "the destination does not declare how late a send can still arrive (horizon)"
 	}
-	return "a send may still have landed after what the last read shows: the horizon had not passed"
+	return "a send may have arrived after the last read"
 }
 
 // knownNotApplied reports whether it is certain that nothing was applied, and why: the only

@@ -243,7 +243,7 @@ func TestSecondSendRecognised(t *testing.T) {
 		"native, another actor's":     {"no repeat helps", with(lost(), native, conflict), refused},
 		"native, refused later":       {"the refusal leaves the earlier send unknown, and its key serves", with(lost(), native, fate(connectors.FateRefused), sends(2, 0, 4), func(c *policies.Case) { c.Unknown = true }), nativeKey},
 
-		"unique":                   {"a repeat meets the unique key, unless the record was deleted before it arrives", with(lost(), unique), rechecked(uniqueKey)},
+		"unique":                   {"a repeat meets the same record, and makes no second one, unless the record was deleted before it arrives", with(lost(), unique), rechecked(uniqueKey)},
 		"unique, answered":         {"another actor may have removed it", with(lost(), unique, fate(connectors.FateAnswered)), refused},
 		"unique, rolled back":      {"no earlier send can arrive", with(lost(), unique, fate(connectors.FateAnswered), takesBack), uniqueKey},
 		"unique, weak":             {"whatever we see", with(readWeakly(lost(), verify.Absent, 0), unique), rechecked(uniqueKey)},

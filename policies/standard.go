@@ -79,9 +79,9 @@ func notUndoable(c Case) string {
 	case c.Profile.WriteOnly:
 		return "the destination cannot be read, so that nothing there can be undone by what it shows"
 	case c.Intent.Reversibility != intent.Compensable:
-		return "the intent does not say that it is compensable"
+		return "the caller did not allow that it is undone"
 	case !c.Invertible:
-		return "the connector cannot undo this write"
+		return "there is no way to undo this write at its destination"
 	case c.Conflict:
 		return "the last read found a conflict"
 	case !c.Effect():
@@ -89,11 +89,11 @@ func notUndoable(c Case) string {
 	case !c.Own && c.Directed != DirectCompensate:
 		return notProvenOurs
 	case c.Intent.Write != intent.Create && !based(c) && c.Directed != DirectCompensate:
-		return "the state before was read weakly: undoing could take back what another actor did just before"
+		return "the read before the send may have been out of date: undoing could take back what another actor did just before"
 	case !c.Conclusive:
 		return "the last read may be older than the send that is to be undone"
 	case c.Unknown && !settledFate(c):
-		return "a send may still land: undoing now could come before it"
+		return "a send may still arrive: undoing now could come before it"
 	}
 	return ""
 }
@@ -111,7 +111,7 @@ func Undo(c Case, stated bool) Decision {
 	case !c.Own:
 		why = notProvenOurs
 	case !stated && c.Intent.Write != intent.Create && !based(c):
-		why = "the state before was read weakly: undoing could take back what another actor did just before"
+		why = "the read before the send may have been out of date: undoing could take back what another actor did just before"
 	case !ends && c.Unknown && c.Sends-c.Unsent > 1:
 		why = "an earlier send may still land, and it is not known until when"
 	}
@@ -149,7 +149,7 @@ func acceptSeen(c Case) (Decision, bool) {
 		return Decision{Kind: Wait, Rule: "accept", Reason: fmt.Sprintf("seen %d of %d times", c.Agreeing, c.Profile.Confirm())}, true
 	case mayStillLand(c):
 		horizon, _ := c.Profile.Horizon.Declared()
-		return Decision{Kind: Wait, After: horizon - c.SinceSend, Rule: "accept", Reason: "seen, but a send may still land, over what comes next"}, true
+		return Decision{Kind: Wait, After: horizon - c.SinceSend, Rule: "accept", Reason: "seen, but a send may still arrive, over what comes next"}, true
 	}
 	return Decision{Kind: Accept, Rule: "accept", Reason: c.Reason}, true
 }
@@ -331,15 +331,15 @@ func differing(c Case) (Decision, bool) {
 			return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
 		}
 		if madeByAnother(c) && c.Unknown && c.Since < window(c) && Counting(c) {
-			return Decision{Kind: Wait, Rule: "not applied", Reason: "a send may still land when that record goes: whether it was applied is known after the horizon"}, true
+			return Decision{Kind: Wait, Rule: "not applied", Reason: "a send may still arrive when that record goes: whether it took effect is known when none can arrive any more"}, true
 		}
 	case c.Intent.OnMismatch == intent.MismatchCompensate:
 		if c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c) {
-			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still land: undoing waits for the horizon"}, true
+			return Decision{Kind: Wait, Rule: "compensate", Reason: "a send may still arrive: it is undone when none can"}, true
 		}
 		return Decision{Kind: Compensate, Rule: "compensate", Reason: c.Reason}, true
 	case c.Intent.OnMismatch == intent.MismatchRepair && c.Own && c.Unknown && !settledFate(c) && c.Since < window(c) && Counting(c):
-		return Decision{Kind: Wait, Rule: "repair", Reason: "a send may still land: the repair waits for the horizon"}, true
+		return Decision{Kind: Wait, Rule: "repair", Reason: "a send may still arrive: it is repaired when none can"}, true
 	case c.Intent.OnMismatch == intent.MismatchRetry, c.Intent.OnMismatch == intent.MismatchRepair:
 		return Decision{Kind: Retry, Rule: "retry", Reason: c.Reason}, true
 	}
@@ -434,9 +434,9 @@ func unbroken(c Case, verified bool) string {
 	changed := c.Verdict == verify.Mismatched || c.Verdict == verify.Collateral
 	switch {
 	case verified && changed && c.Intent.Write == intent.Delete:
-		return "the record was deleted as declared, and one was made under its key since"
+		return "the record was deleted as requested, and one was made under its key since"
 	case verified && changed:
-		return "the record was as declared, and was changed since"
+		return "the record was as requested, and was changed since"
 	case verified && (c.Verdict == verify.Stale || c.Verdict == verify.Absent && c.Intent.Write != intent.Delete):
 		return "the record that proved the effect has been removed since"
 	case !verified && changed:

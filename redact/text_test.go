@@ -21,7 +21,7 @@ func TestText(t *testing.T) {
 	shown := func(v2 any) string { return shortened(v.Scope("acme", "w").Digest(v2)) }
 	name := f["name"].(string)
 	for title, tc := range map[string]struct{ reason, text, want string }{
-		"nothing":        {"it says nothing of a value", "found exactly as declared", "found exactly as declared"},
+		"nothing":        {"it says nothing of a value", "found exactly as requested", "found exactly as requested"},
 		"open value":     {"it is not marked", "plain is refused", "plain is refused"},
 		"as it is":       {"the simple case", "bad name " + name + "!", "bad name " + shown(name) + "!"},
 		"case":           {"destinations lower what they echo", "bad name " + strings.ToUpper(name), "bad name " + shown(name)},

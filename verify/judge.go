@@ -111,10 +111,10 @@ func Judge(c Case) Judgement {
 	j := judge(c)
 	if c.Seen.Failed != "" && len(c.Seen.Records) > 0 && (j.Verdict == Verified || j.Verdict == Indeterminate) {
 		j = Judgement{Verdict: Mismatched, Conflict: true, Ours: true, Failed: true, Mismatches: []Mismatch{{Problem: Failed, Got: c.Seen.Failed}},
-			Reason: "the record is as declared, and a report says that it failed"}
+			Reason: "the record is as requested, and a report says that it failed"}
 	}
 	if c.Seen.Open != "" && j.Verdict == Verified && len(c.Seen.Records) > 0 {
-		j = Judgement{Verdict: Indeterminate, Open: true, Reason: "the record is as declared, and the destination has not decided yet whether it takes effect"}
+		j = Judgement{Verdict: Indeterminate, Open: true, Reason: "the record is as requested, and the destination has not decided yet whether it takes effect"}
 	}
 	j.Since, j.Based = c.Since, based(c)
 	j.Stamped = stamps(c) && len(c.Seen.Records) > 0 && allStamped(c.Seen.Records, c.Stamp)
@@ -160,13 +160,13 @@ func judge(c Case) Judgement {
 	switch {
 	case len(ours) > want:
 		return Judgement{Verdict: Duplicated, Mismatches: counted(want, len(ours)),
-			Reason: fmt.Sprintf("%d records match, %d declared", len(ours), want)}
+			Reason: fmt.Sprintf("%d records match instead of %d", len(ours), want)}
 	case len(others) > 0:
 		return Judgement{Verdict: Mismatched, Conflict: true, Ours: len(ours) > 0, Mismatches: foreign(others),
-			Reason: "a record with the business key does not have the stamp of this write" + beside(ours)}
+			Reason: "a record with this key exists, and nothing shows that this write made it" + beside(ours)}
 	case len(ours) < want:
 		return Judgement{Verdict: Mismatched, Mismatches: counted(want, len(ours)),
-			Reason: fmt.Sprintf("only %d of %d declared records match", len(ours), want)}
+			Reason: fmt.Sprintf("only %d of %d wanted records match", len(ours), want)}
 	}
 	return judgeFields(c, ours)
 }
@@ -189,7 +189,7 @@ func judgeAbsent(c Case) Judgement {
 		}
 		return Judgement{Verdict: Absent, Conflict: true, Reason: why}
 	}
-	return Judgement{Verdict: Absent, Reason: "no record has the stamp or matches the business key"}
+	return Judgement{Verdict: Absent, Reason: "no record of this write was found"}
 }
 
 // judgeFields judges the declared number of records by their fields.
@@ -209,9 +209,9 @@ func judgeFields(c Case, found []connectors.Record) Judgement {
 		return Judgement{Verdict: Indeterminate, Reason: "the record is as expected, but the read may be older than the send"}
 	}
 	if changed := collateral(c, found); len(changed) > 0 {
-		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: many(len(changed), "field that the intent does not mention has changed", "fields that the intent does not mention have changed")}
+		return Judgement{Verdict: Collateral, Mismatches: changed, Reason: many(len(changed), "field that the write does not name has changed", "fields that the write does not name have changed")}
 	}
-	j := Judgement{Verdict: Verified, Reason: "found exactly as declared"}
+	j := Judgement{Verdict: Verified, Reason: "found exactly as requested"}
 	if len(found) == 1 {
 		j.Record = &found[0]
 	}
@@ -439,18 +439,18 @@ func judgeBefore(c Case) Judgement {
 		return judgeBeforeCreate(c)
 	case len(found) > want:
 		return Judgement{Verdict: Duplicated, Conclusive: true, Conflict: true, Mismatches: counted(want, len(found)),
-			Reason: fmt.Sprintf("before the write the business key matches %d records, %d declared", len(found), want)}
+			Reason: fmt.Sprintf("before the write %d records have this key instead of %d", len(found), want)}
 	}
 	if unmet := required(c); len(unmet) > 0 {
 		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: unmet,
-			Reason: "what the intent requires of the record before the write does not hold" + fields(intent.WriteIntent{Expect: c.Intent.Require}, unmet)}
+			Reason: "what the caller requires of the record before the write does not hold" + fields(intent.WriteIntent{Expect: c.Intent.Require}, unmet)}
 	}
 	switch {
 	case c.Intent.Write == intent.Delete && len(found) == 0 && conclusive(c):
 		return Judgement{Verdict: Vacuous, Reason: "no such record: the wish was fulfilled before"}
 	case c.Intent.Write != intent.Upsert && len(found) < want:
 		return Judgement{Verdict: Absent, Mismatches: counted(want, len(found)),
-			Reason: fmt.Sprintf("the business key matches %d records, %d declared", len(found), want)}
+			Reason: fmt.Sprintf("%d records have this key instead of %d", len(found), want)}
 	case c.Intent.Write != intent.Delete && len(found) == want && conclusive(c) && len(diffAll(c, found)) == 0 && c.Seen.Open == "" && c.Seen.Failed == "":
 		return vacuous(found)
 	}
@@ -470,7 +470,7 @@ func judgeBeforeCreate(c Case) Judgement {
 	switch {
 	case !c.Profile.Stamped && len(ours) > 0, len(others) > 0:
 		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: foreign(c.Seen.Records),
-			Reason: "a record under the business key exists already, and no send of this write is recorded"}
+			Reason: "a record with this key exists already"}
 	case len(ours) > 0: // our own earlier send, unknown to this ledger
 		return judge(c)
 	}

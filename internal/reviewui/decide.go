@@ -125,11 +125,11 @@ var decisions = map[engine.Word]struct {
 	kinds       []ledger.EventKind
 }{
 	engine.WordApprove:    {"Approve and send", "You approved it", []ledger.EventKind{ledger.EvApproved, ledger.EvAgreed}},
-	engine.WordDeny:       {"Deny: nothing is sent", "You denied it", []ledger.EventKind{ledger.EvSettled}},
-	engine.WordAccept:     {"Accept it as it is", "You accepted it as it is", []ledger.EventKind{ledger.EvSettled}},
+	engine.WordDeny:       {"Deny (send nothing)", "You denied it", []ledger.EventKind{ledger.EvSettled}},
+	engine.WordAccept:     {"Accept as it is", "You accepted it as it is", []ledger.EventKind{ledger.EvSettled}},
 	engine.WordRetry:      {"Send again", "You had it sent again", []ledger.EventKind{ledger.EvDirected}},
-	engine.WordCompensate: {"Undo it", "You had it undone", []ledger.EventKind{ledger.EvDirected}},
-	engine.WordAbandon:    {"Give it up", "You gave it up", []ledger.EventKind{ledger.EvSettled}},
+	engine.WordCompensate: {"Undo", "You had it undone", []ledger.EventKind{ledger.EvDirected}},
+	engine.WordAbandon:    {"Give up", "You gave it up", []ledger.EventKind{ledger.EvSettled}},
 }
 
 // taken reports whether this decision is already in the ledger.

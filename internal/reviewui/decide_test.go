@@ -281,7 +281,7 @@ func TestWhoAskedDoesNotApprove(t *testing.T) {
 		t.Errorf("status %d, it is %s: %s", a.Status, s.record(t, id).Phase(), a.text())
 	}
 	page := same.get(t, s, writePath(id))
-	if !strings.Contains(page.text(), "Not now:") {
+	if !strings.Contains(page.text(), "Not possible now:") {
 		t.Errorf("the page does not say why it cannot be approved: %s", page.text())
 	}
 	if n := page.all(byID("choice-approve")); len(n) != 1 {

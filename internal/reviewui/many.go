@@ -173,7 +173,7 @@ func (d *app) decideOne(v *visit, id ledger.ID, s decision, inbox string) (row w
 			Badges: []badge{{"bad", "!", "not decided"}}}, false, gone
 	}
 	row = rowOf(after.Record, after.Outcome)
-	row.Title, row.Link = subject(after.Record, after.Intent), writeFrom(id, inbox)
+	row.Title, row.Link = report.Clip(after.Summary, 2*maxName), writeFrom(id, inbox)
 	if taken = err == nil || s.taken(v.who, after.Events); taken {
 		row.Why = decisions[s.word].past + ". " + report.Sentence(after.Outcome.Text)
 		return row, true, nil

@@ -214,7 +214,7 @@ func TestNextAfterADecision(t *testing.T) {
 	}
 	page = reviewer.get(t, s, to)
 	checkPage(t, page)
-	if !strings.Contains(page.text(), "X-1\": You denied it.") {
+	if !strings.Contains(page.text(), "order X-1 for €19.99: You denied it.") {
 		t.Errorf("the page does not show what was decided: %s", page.text())
 	}
 	to = decide(page, last)

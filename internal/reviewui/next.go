@@ -110,7 +110,7 @@ func (d *app) decidedMessage(v *visit) *message {
 	}
 	m := decisionMessage(v, view)
 	if m != nil {
-		m.About, m.Link = subject(view.Record, view.Intent), writePath(view.Record.ID)
+		m.About, m.Link = report.Clip(view.Summary, 2*maxName), writePath(view.Record.ID)
 	}
 	return m
 }

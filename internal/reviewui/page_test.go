@@ -284,7 +284,7 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	for _, n := range a.all(class("tally")) {
 		counts = append(counts, text(n))
 	}
-	if diff := cmp.Diff([]string{"Create order A-1 for $19.99", "Create order A-2 for $19.99"}, titles); diff != "" {
+	if diff := cmp.Diff([]string{"Create order A-1 for €19.99", "Create order A-2 for €19.99"}, titles); diff != "" {
 		t.Errorf("what waits (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"1 in review", "1 held", "0 to approve at the gate", "0 sagas"}, counts); diff != "" {
@@ -306,7 +306,7 @@ func TestInboxRowsAndFilters(t *testing.T) {
 		s.review(t, "B-1") // of the tool charge
 		a := reviewer.get(t, s, "/inbox")
 		page := a.text()
-		for _, want := range []string{"Create order A-1 for $19.99", "amount $19.99", "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits because: needs approval (3), the record differs (1)"} {
+		for _, want := range []string{"Create order A-1 for €19.99", "amount €19.99", "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits because: needs approval (3), the record differs (1)"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page lacks %q:\n%s", want, page)
 			}
@@ -396,7 +396,7 @@ func TestAPendingRecheckIsOnThePage(t *testing.T) {
 		id := s.write(t, order("A-1", nil), orders.Fault{Kind: orders.DroppedBefore, Times: 1})
 		who := access.Identity{Tenant: "acme", Name: agent.name, Role: engine.RoleAgent}
 		out, err := s.service.Outcome(t.Context(), who, id, time.Minute)
-		want := "A recheck is pending until " + out.RecheckUntil.UTC().Format(time.RFC3339)
+		want := "It is checked again until " + out.RecheckUntil.UTC().Format(time.RFC3339)
 		page := reviewer.get(t, s, "/writes/"+string(id)).text()
 		if err != nil || out.RecheckUntil.IsZero() || !strings.Contains(page, want) {
 			t.Errorf("%v: %q is not on the page:\n%s", err, want, page)

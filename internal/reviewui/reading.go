@@ -34,29 +34,19 @@ type problem struct {
 
 // readingOf is the last read that succeeded.
 func readingOf(r ledger.Record, events []ledger.Event) reading {
-	failed := false
-	for _, e := range slices.Backward(events) {
-		switch {
-		case e.Kind != ledger.EvRead:
-		case len(e.Evidence) == 0:
-			failed = true
-		case !e.Before && len(r.Evidence) > 0:
-			return decodeReading(r.Evidence, r.Mismatches, false, e.Verdict, failed)
-		case e.Before && r.Sends == 0:
-			return decodeReading(e.Evidence, e.Mismatches, true, e.Verdict, failed)
-		}
+	last := report.LastReadOf(r, events)
+	if len(last.Evidence) == 0 {
+		return reading{}
 	}
-	if len(r.Evidence) > 0 { // its events are not stored
-		return decodeReading(r.Evidence, r.Mismatches, false, r.Verdict, false)
-	}
-	return reading{}
+	return decodeReading(last)
 }
 
-func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict string, failed bool) reading {
-	n := reading{before: before, failed: failed, problems: problemsOf(mismatches)}
+func decodeReading(last report.LastRead) reading {
+	before := last.Before
+	n := reading{before: before, failed: last.Failed, problems: problemsOf(last.Mismatches)}
 	fields := len(n.problems) < verify.MaxMismatches &&
 		slices.ContainsFunc(n.problems, func(p problem) bool { return p.Problem == verify.Differs || p.Problem == verify.NotThere })
-	switch verdict {
+	switch last.Verdict {
 	case verify.Verified.String(), verify.Collateral.String():
 		n.compared = true
 	case verify.Vacuous.String():
@@ -66,7 +56,7 @@ func decodeReading(evidence, mismatches json.RawMessage, before bool, verdict st
 	case verify.Mismatched.String(), verify.Stale.String(): // before the send: from what is required
 		n.compared, n.required = fields && !before, fields && before
 	}
-	n.obs, n.cut, n.there = report.Seen(evidence)
+	n.obs, n.cut, n.there = report.Seen(last.Evidence)
 	return n
 }
 

@@ -1,7 +1,7 @@
 package reviewui
 
 import (
-	"fmt"
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,12 +25,10 @@ type writePage struct {
 	Self     string
 	Subject  string
 	Badge    badge
-	Phase    string
-	Outcome  string
+	Lead     string // what was wanted, what is there, what was sent, what comes of it
 	ForModel string
 	// Reason is why the caller asked, as it claims.
 	Reason   string
-	Verdict  string
 	Record   ref
 	Facts    facts
 	Terms    facts // the intent's other requirements of the engine
@@ -75,6 +73,7 @@ type choice struct {
 	Value   string // the value in the form
 	Label   string
 	Checked bool
+	Off     string // why it is disabled, "" where it is not
 	Vouch   string // what the reviewer must vouch for, "" for nothing
 }
 
@@ -113,10 +112,11 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 		if slices.ContainsFunc(b.Choices, func(o choice) bool { return o.Value == one.Value }) {
 			continue
 		}
-		one.Checked = one.Value == not.value && c.Allowed
-		b.Deciding.Any = b.Deciding.Any || c.Allowed
+		one.Checked = one.Value == not.value && one.Off == ""
+		b.Deciding.Any = b.Deciding.Any || one.Off == ""
 		b.Choices = append(b.Choices, one)
 	}
+	slices.SortStableFunc(b.Choices, func(a, b choice) int { return cmp.Compare(min(len(a.Off), 1), min(len(b.Off), 1)) })
 	d.assignment(v, view, &b)
 	b.Yield = d.yieldForm(v, r)
 	if yield != nil {
@@ -132,10 +132,12 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 
 func (d *app) writeBody(v *visit, view service.View) writePage {
 	r, paint := view.Record, newPainter()
-	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: subject(r, view.Intent), Badge: status(view.Outcome.Status),
-		Phase: report.Safe(r.Phase()), Outcome: report.Clip(view.Outcome.Text, maxText), ForModel: report.Clip(view.Outcome.ForModel, maxText),
-		Verdict: report.Safe(r.Verdict), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
-		Reason: report.Clip(view.Intent.Context["reason"], maxText), Facts: writeFacts(r), Rights: v.rights()}
+	b := writePage{ID: report.Safe(string(r.ID)), Self: writePath(r.ID), Subject: report.Clip(view.Summary, 2*maxName), Badge: status(view.Outcome.Status),
+		Lead: leadOf(view), ForModel: report.Clip(view.Outcome.ForModel, maxText), Record: ref{report.Clip(r.Ref, maxName), httpLink(r.URL)},
+		Reason: report.Clip(view.Intent.Context["reason"], maxText), Facts: writeFacts(r, view.Outcome), Rights: v.rights()}
+	if view.Maker != nil {
+		b.Facts.write("Record made by", view.Maker.ID)
+	}
 	_, b.Gone = report.Gone(r)
 	if r.Delegated && r.State == ledger.Held {
 		b.Step = stepPath(r.Workflow, r.Step)
@@ -159,20 +161,22 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 	return b
 }
 
-// subject names a write in a line.
-func subject(r ledger.Record, w intent.WriteIntent) string {
-	if w.Write == "" {
-		return report.Clip(report.Subject(r), maxText)
+// leadOf is what a reviewer reads first.
+func leadOf(view service.View) string {
+	l := report.Lead{Record: view.Record, Events: view.Events, Intent: view.Intent, Maker: view.Maker}
+	if view.Profile != nil {
+		l.Summary = view.Profile.Summary
 	}
-	var keys []string
-	for _, l := range leaves(nil, "", w.Key) {
-		keys = append(keys, strings.TrimPrefix(l.path, "/")+" "+report.OneLine(l.value))
-	}
-	return report.Clip(fmt.Sprintf("%s %s at %s, %s", w.Write, w.Kind, w.Destination, strings.Join(keys, ", ")), 2*maxName)
+	return l.Text()
 }
 
 // writeFacts are the facts about a write as a whole, with their links.
-func writeFacts(r ledger.Record) (f facts) {
+func writeFacts(r ledger.Record, o engine.Outcome) (f facts) {
+	f.add("Result", o.Text)
+	f.add("State", r.Phase())
+	f.add("Last comparison", report.Word(r.Verdict))
+	f.add("Destination", r.Destination)
+	f.add("Kind", r.Kind)
 	f.add("Tool", r.Tool+call(r))
 	f.search("Workflow", r.Workflow, "workflow", r.Workflow)
 	step := ""
@@ -304,7 +308,13 @@ func choiceOf(c engine.Choice) choice {
 			one.Vouch = "I have checked the destination myself, and vouch that the effect is not there."
 		}
 	}
-	one.Effect, one.Danger, one.Why = report.Sentence(c.Effect), report.Sentence(c.Danger), report.Sentence(c.Why)
+	one.Effect, one.Danger = report.Sentence(c.Effect), report.Sentence(c.Danger)
+	switch {
+	case !c.Allowed:
+		one.Off = report.Sentence(c.Why)
+	case c.NoEffect:
+		one.Off = one.Effect
+	}
 	return one
 }
 

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -223,6 +224,8 @@ type View struct {
 	Profile *connectors.Profile
 	// Assigned is the reviewer who has taken it, "" for none.
 	Assigned string
+	// Maker is the other write whose record the last read found, nil where there is none.
+	Maker *ledger.Record
 	// Choices are the decisions that this caller may make now.
 	Choices []engine.Choice
 }
@@ -254,10 +257,43 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 	if v.Assigned, err = o.assignee(ctx, who.Tenant, id); err != nil {
 		return View{}, err
 	}
+	v.Maker = o.maker(ctx, v)
 	if who.May(access.Decide) == nil {
 		v.Choices, err = o.parts.Writes.Choices(engine.As(ctx, who.Principal()), who.Tenant, id)
 	}
 	return v, err
+}
+
+// maker finds the write that made the one record which the last read found. It is for display:
+// if the ledger cannot be searched, there is none.
+func (o *Service) maker(ctx context.Context, v View) *ledger.Record {
+	evidence := v.Record.Evidence
+	for _, e := range slices.Backward(v.Events) {
+		if len(evidence) > 0 {
+			break
+		}
+		evidence = e.Evidence
+	}
+	var seen connectors.Observation
+	if json.Unmarshal(evidence, &seen) != nil || len(seen.Records) != 1 || v.Record.KeyDigest == "" || v.Intent.Write == "" {
+		return nil
+	}
+	stamp := seen.Records[0].Stamp
+	if stamp == "" || stamp == v.Intent.Stamp() {
+		return nil
+	}
+	found, err := o.parts.Ledger.Find(ctx, ledger.Search{Tenant: v.Record.Tenant, KeyDigest: v.Record.KeyDigest})
+	if err != nil {
+		o.log.WarnContext(ctx, "which write made a record could not be found out", "write", v.Record.ID, "error", err)
+		return nil
+	}
+	for _, r := range found.Records {
+		if w, err := intent.DecodeStored(r.Intent); err == nil && w.Stamp() == stamp {
+			r = Shown(r)
+			return &r
+		}
+	}
+	return nil
 }
 
 // Found is a page of a search. Matched are the fields of each write that match its query.

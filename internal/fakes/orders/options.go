@@ -121,7 +121,7 @@ const (
 func (o Options) Profile() connectors.Profile {
 	p := connectors.Profile{
 		Kind:          Kind,
-		Summary:       connectors.Summary{Text: "order {" + fieldOrderID + "}[ for {amount}]", Amount: "/" + fieldAmount, Currency: "USD", Minor: true},
+		Summary:       connectors.Summary{Text: "order {" + fieldOrderID + "}[ for {amount}]", Amount: "/" + fieldAmount, Currency: "/currency", Minor: true},
 		Unique:        []intent.WriteType{intent.Delete}, // ids are never used again
 		Stamped:       o.Stamps,
 		StampsUpdates: o.Stamps && o.StampUpdates,
