@@ -139,7 +139,7 @@ func TestARecheckOfADestinationThatBecameWriteOnly(t *testing.T) {
 		u := b.writeOnly(0, nil)
 		b.work(24 * time.Hour)
 		got := b.state(out.ID)
-		if out.Status != ledger.Verified || got.State != ledger.Review || !strings.Contains(got.Reason, "recheck is pending") || u.reads.Load() != 0 || got.Seq > 20 {
+		if out.Status != ledger.Verified || got.State != ledger.Review || !strings.Contains(got.Reason, "it is to be read again") || u.reads.Load() != 0 || got.Seq > 20 {
 			t.Errorf("%s, %q%s", got.Phase(), got.Reason, b.life(out.ID))
 		}
 	})
