@@ -112,7 +112,7 @@ func (c *Client) once(ctx context.Context, s *session, p *sdk.CallToolParams) (*
 	if got.err != nil {
 		return nil, c.failed(s, m, got.err)
 	}
-	if got.r.InputRequests != nil {
+	if got.r.InputRequests != nil || got.r.NeedsInput() {
 		return nil, errInput
 	}
 	exact(got.r)

@@ -163,15 +163,22 @@ func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		args, err := given(req)
 		var own *sdk.CallToolResult
+		var out engine.Outcome
 		r, err := g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
 			in := mcp.WriteOnlyCall(named, named.Tool, args)
 			await := g.config.Connector.Await(in.Stamp(), progressOf(ctx, req))
-			out, err := mcpapi.Submit(ctx, g.service, who, in, g.config.Wait)
+			var err error
+			out, err = mcpapi.Submit(ctx, g.service, who, in, g.config.Wait)
 			own = await()
 			return out, err
 		})
 		if err != nil || own == nil || r.IsError {
 			return r, err
+		}
+		if r.InputRequests != nil { // a second round would not have the tool's answer; this one has the address of the page
+			if r, err = mcpapi.AnswerOutcome(out, req.Params.Name); err != nil {
+				return r, err
+			}
 		}
 		passed, err := passable(own, visible.Data)
 		var large *tooLargeError
@@ -182,8 +189,8 @@ func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 			return mcpapi.WithResult(r, own, large.Error())
 		}
 		for _, c := range passed.Content {
-			if m := metaOf(c); m != nil {
-				*m = marked(*m)
+			if all := metasIn(c); len(all) > 0 {
+				*all[0] = marked(*all[0])
 			}
 		}
 		return mcpapi.WithResult(r, passed, "")
@@ -233,7 +240,9 @@ func (g *Gateway) submit(ctx context.Context, req *sdk.CallToolRequest, do maker
 	if err := v.Name(req, &named); err != nil {
 		return engine.Outcome{}, err
 	}
-	defer g.client.Listen(named.Tenant, named.Workflow, listener{req.Session})()
+	if named.Workflow == v.WorkflowOf(req.Session) { // any other one can be that of several sessions
+		defer g.client.Listen(named.Tenant, named.Workflow, listener{req.Session})()
+	}
 	out, err := do(mcp.For(ctx, named.Tenant, named.Workflow), v.Who, named)
 	if err == nil {
 		mcpapi.Ask(ctx, req, out, until)

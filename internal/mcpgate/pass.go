@@ -50,6 +50,7 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	if err != nil {
 		return nil, plain(ctx, err)
 	}
+	r.RequestState = "" // it belongs to a request for input, of which there is none
 	passed, err := passable(r, visible.Data)
 	var large *tooLargeError
 	if errors.As(err, &large) {
@@ -159,6 +160,20 @@ func (g *Gateway) classOf(tool string) class {
 	defer g.mu.Unlock()
 	return g.shown[tool].class
 }
+
+// asks reports whether an answer asks the client for further input: of its user, whom readback
+// would then seem to ask, or of its model.
+func asks(r sdk.Result) bool {
+	switch r := r.(type) {
+	case *sdk.GetPromptResult:
+		return r.InputRequests != nil || r.RequestState != ""
+	case *sdk.ReadResourceResult:
+		return r.InputRequests != nil || r.RequestState != ""
+	}
+	return false
+}
+
+var errAsks = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway asks for further input, which readback does not pass"}
 
 var errSilent = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the server behind the gateway did not answer within %s; it was only asked to read, so the request can be repeated", passTime)}
 
@@ -270,6 +285,9 @@ func (g *Gateway) ask(ctx context.Context, req sdk.Request) (sdk.Result, error) 
 	switch req.GetParams().(type) {
 	case *sdk.ListPromptsParams, *sdk.ListResourcesParams, *sdk.ListResourceTemplatesParams:
 		clean = prose
+	}
+	if asks(r) {
+		return nil, errAsks
 	}
 	passed, err := passable(r, clean)
 	if err != nil {

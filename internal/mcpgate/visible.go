@@ -45,11 +45,9 @@ func passable[R sdk.Result](r R, clean func(string) string) (R, error) {
 	if err != nil {
 		return r, err
 	}
-	if call, ok := any(r).(*sdk.CallToolResult); ok {
-		for _, c := range call.Content {
-			if m := metaOf(c); m != nil && len(*m) > 0 {
-				*m = foreign(*m)
-			}
+	for _, m := range metasOf(r) {
+		if len(*m) > 0 {
+			*m = foreign(*m)
 		}
 	}
 	r.SetMeta(marked(r.GetMeta()))
@@ -72,21 +70,75 @@ func marked(m sdk.Meta) sdk.Meta {
 	return m
 }
 
-// metaOf is the _meta of a part of an answer.
-func metaOf(c sdk.Content) *sdk.Meta {
+// metasOf are the _meta of each part of an answer, but for that of the answer itself.
+func metasOf(r sdk.Result) (all []*sdk.Meta) {
+	content := func(parts ...sdk.Content) {
+		for _, c := range parts {
+			all = append(all, metasIn(c)...)
+		}
+	}
+	switch r := r.(type) {
+	case *sdk.CallToolResult:
+		content(r.Content...)
+	case *sdk.GetPromptResult:
+		for _, m := range r.Messages {
+			if m != nil {
+				content(m.Content)
+			}
+		}
+	case *sdk.ReadResourceResult:
+		for _, c := range r.Contents {
+			if c != nil {
+				all = append(all, &c.Meta)
+			}
+		}
+	case *sdk.ListPromptsResult:
+		for _, p := range r.Prompts {
+			if p != nil {
+				all = append(all, &p.Meta)
+			}
+		}
+	case *sdk.ListResourcesResult:
+		for _, one := range r.Resources {
+			if one != nil {
+				all = append(all, &one.Meta)
+			}
+		}
+	case *sdk.ListResourceTemplatesResult:
+		for _, one := range r.ResourceTemplates {
+			if one != nil {
+				all = append(all, &one.Meta)
+			}
+		}
+	}
+	return all
+}
+
+// metasIn are the _meta of a part of an answer, its own first, and those within it.
+func metasIn(c sdk.Content) (all []*sdk.Meta) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
-		return &c.Meta
+		return []*sdk.Meta{&c.Meta}
 	case *sdk.ImageContent:
-		return &c.Meta
+		return []*sdk.Meta{&c.Meta}
 	case *sdk.AudioContent:
-		return &c.Meta
+		return []*sdk.Meta{&c.Meta}
 	case *sdk.ResourceLink:
-		return &c.Meta
+		return []*sdk.Meta{&c.Meta}
 	case *sdk.EmbeddedResource:
-		return &c.Meta
+		all = []*sdk.Meta{&c.Meta}
+		if c.Resource != nil {
+			all = append(all, &c.Resource.Meta)
+		}
+	case *sdk.ToolUseContent:
+		return []*sdk.Meta{&c.Meta}
+	case *sdk.ToolResultContent:
+		all = []*sdk.Meta{&c.Meta}
+		for _, part := range c.Content {
+			all = append(all, metasIn(part)...)
+		}
 	}
-	return nil
+	return all
 }
 
 // visibleTool is a tool of the upstream server as a client may list it: its prose is
@@ -107,6 +159,9 @@ func visibleTool(t *sdk.Tool) (*sdk.Tool, error) {
 	var raw sdk.Tool
 	if err := json.Unmarshal(text, &raw); err != nil {
 		return nil, fmt.Errorf("it cannot be read as JSON: %w", err)
+	}
+	if len(shown.Meta) > 0 {
+		shown.Meta = foreign(shown.Meta)
 	}
 	if shown.InputSchema, err = visibleSchema(raw.InputSchema); err != nil {
 		return nil, err
