@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
@@ -207,4 +209,58 @@ func TestPreStateIsReadAgainAfterASendThatWasNotTakenUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A read that may lag is no new pre-state: what changed since the one before the first send is compared with
+// that, also where a later read shows the requirement as met again.
+func TestAnInconclusiveReadIsNoNewPreState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := orders.Lagging.Options()
+		o.Lags, o.Settle = []time.Duration{time.Millisecond}, connectors.Within(2*time.Hour)
+		b := newBench(t, o, nil)
+		b.seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(1), "currency": "USD"}, "")
+		time.Sleep(time.Minute)
+		b.set(orders.Fault{Kind: fault.Throttled, Times: 1, Delay: 10 * time.Minute})
+		w := wish("A-1", 1, intent.Update)
+		w.Expect, w.Require = intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(2)}, intent.Fields{"currency": "USD"}
+		id := b.enqueue(w)
+		b.work(time.Millisecond)
+		b.edit(intent.Fields{"currency": "EUR", "amount_cents": jsonNumber(7)})
+		b.work(11 * time.Minute)
+		if rec := b.state(id); rec.Sends != 1 || rec.Rule != "pre-state" || rec.State != ledger.Checking {
+			t.Fatalf("%s after %d sends, rule %q; want that it waits for a reliable pre-state%s", rec.Phase(), rec.Sends, rec.Rule, b.life(id))
+		}
+		b.edit(intent.Fields{"currency": "USD"})
+		b.work(3 * time.Hour)
+		if rec := b.state(id); rec.State != ledger.Review || fmt.Sprint(b.fieldsNow()["amount_cents"]) != "7" {
+			t.Errorf("%s, the record is %v; want review and 7%s", rec.Phase(), b.fieldsNow(), b.life(id))
+		}
+	})
+}
+
+// What another actor made true while no send was taken up is not undone: it is not this write's.
+func TestWhatAnotherActorMadeTrueIsNotUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(1)}, "")
+		time.Sleep(time.Minute)
+		b.set(orders.Fault{Kind: fault.Throttled, Times: 1, Delay: 10 * time.Minute})
+		w := compensable(wish("A-1", 1, intent.Update))
+		w.Expect = intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(2)}
+		id := b.enqueue(w)
+		b.work(time.Millisecond)
+		b.edit(intent.Fields{"amount_cents": jsonNumber(2)})
+		b.work(time.Hour)
+		rec := b.state(id)
+		if rec.Settlement != ledger.Verified || rec.Sends != 1 || rec.Unsent != 1 {
+			t.Fatalf("%s after %d sends%s", rec.Phase(), rec.Sends, b.life(id))
+		}
+		if text := engine.OutcomeOf(rec).Text; !strings.Contains(text, "was as requested already; no send was taken up") {
+			t.Errorf("the outcome is %q; want that it was so already", text)
+		}
+		out := b.undo(id, unwanted)
+		if out.Status != ledger.Verified || fmt.Sprint(b.fieldsNow()["amount_cents"]) != "2" {
+			t.Errorf("%s, the record is %v; want verified and 2: there is nothing to undo%s", out.Status, b.fieldsNow(), b.life(id))
+		}
+	})
 }

@@ -278,7 +278,11 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 		return []ledger.Event{read, {Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: verify.Vacuous.String(), Rule: "pre-state",
 			Reason: fmt.Sprintf("write %s made the record as requested: nothing to send", earlier.ID)}}
 	}
-	return append([]ledger.Event{read}, t.concluded(age, j)...)
+	after := t.concluded(age, j)
+	if t.rec.Sends > 0 && after[0].Kind == ledger.EvDeferred {
+		return after // it may be older than the pre-state, with which the next read is compared
+	}
+	return append([]ledger.Event{read}, after...)
 }
 
 // changedMeanwhile describes what another actor did to what the write would replace or delete,

@@ -142,7 +142,7 @@ func (e *Engine) begunUndoing(rec ledger.Record, u Undoing) (bool, error) {
 		return true, e.sameUndoing(rec, u)
 	case rec.Settlement != ledger.Verified:
 		return false, fmt.Errorf("%w: %s is %s; only a verified write can be undone", ErrNotWaiting, rec.ID, rec.Phase())
-	case rec.Sends == 0:
+	case rec.Sends == 0, foundSo(rec):
 		return true, nil
 	case rec.Child != "":
 		return false, fmt.Errorf("%w: the undoing of %s, %s, came to nothing; one is all there ever is", ErrNotWaiting, rec.ID, rec.Child)

@@ -43,6 +43,8 @@ func words(s ledger.Status, r ledger.Record) (text, model string, quotes bool) {
 		switch {
 		case r.Sends == 0:
 			return fmt.Sprintf("The %s was as requested already; nothing was sent. %s.", what, upper(why)), model, true
+		case foundSo(r):
+			return fmt.Sprintf("The %s was as requested already; no send was taken up. %s.", what, upper(why)), model, true
 		case changed:
 			return fmt.Sprintf("The %s was read back and was as requested. A later read found it changed: %s.", what, why), model, true
 		}
@@ -112,6 +114,11 @@ func changedSince(r ledger.Record) bool {
 		return r.State == ledger.Settled && r.Settlement == ledger.Verified && r.Rule == "recheck"
 	}
 	return false
+}
+
+// foundSo reports whether a record was as wanted before any send was taken up: it is not this write's.
+func foundSo(r ledger.Record) bool {
+	return r.Sends == r.Unsent && verify.ParseVerdict(r.Verdict) == verify.Vacuous
 }
 
 // subject describes what was requested. Less may be known of a delegated write.

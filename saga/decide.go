@@ -77,10 +77,10 @@ func (k known) fate() fate {
 	return fateUnknown
 }
 
-// before reports whether a verified write found its expected state already there: nothing was
-// sent, and there is nothing to undo.
+// before reports whether a verified write found its expected state already there: no send was
+// taken up, and there is nothing to undo.
 func (k known) before() bool {
-	return k.rec.Sends == 0 && k.rec.Verdict == vacuous
+	return k.rec.Sends == k.rec.Unsent && k.rec.Verdict == vacuous
 }
 
 // withdrawable reports whether nothing of a write was sent and no worker has it, so that it can

@@ -54,6 +54,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 var (
 	verified, gone = settled(ledger.Verified), settled(ledger.NotApplied)
 	vacuously      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: vacuous}
+	overtaken      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: vacuous, Sends: 2, Unsent: 2}
 	restored       = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Verdict: "verified"}
 	tombstone      = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Tombstone: true}
 	failedUndo     = ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Sends: 1, Child: "wr_child"}
@@ -125,6 +126,7 @@ var backward = map[string]decision{
 	"back: to be sent again":         {"something was sent", []intent.Reversibility{c, c}, []ledger.Record{verified, in(ledger.Queued)}, backed, false, carry, 1, Undoing},
 	"back: pruned":                   {"what it wrote is not known any more", []intent.Reversibility{c, p}, []ledger.Record{tombstone, gone}, backed, false, rest, 0, Review},
 	"back: nothing of ours":          {"a wish that was fulfilled before is not taken back", []intent.Reversibility{c, c}, []ledger.Record{vacuously, gone}, backed, false, endBack, 0, Undone},
+	"back: made true meanwhile":      {"nor what another actor did while no send was taken up", []intent.Reversibility{c, c}, []ledger.Record{overtaken, gone}, backed, false, endBack, 0, Undone},
 	"back: of a forgotten ledger":    {"what was found unsent may be any actor's", []intent.Reversibility{c, c}, []ledger.Record{restored, gone}, backed, false, rest, 0, Review},
 	"back: all undone":               {"then it is", []intent.Reversibility{c, c}, []ledger.Record{settled(ledger.Compensated), gone}, backed, false, endBack, 0, Undone},
 	"back: undoing failed":           {"a reviewer gets the whole picture", []intent.Reversibility{c, p}, []ledger.Record{failedUndo, gone}, backed, false, rest, 0, Review},

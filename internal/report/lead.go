@@ -85,7 +85,7 @@ func LastReadOf(r ledger.Record, events []ledger.Event) (last LastRead) {
 		case !e.Before && len(r.Evidence) > 0:
 			last.Evidence, last.Mismatches, last.Verdict = r.Evidence, r.Mismatches, e.Verdict
 			return last
-		case e.Before && r.Sends == 0:
+		case e.Before && r.Sends == r.Unsent: // no send was taken up since
 			last.Evidence, last.Mismatches, last.Verdict, last.Before = e.Evidence, e.Mismatches, e.Verdict, true
 			return last
 		}
@@ -282,11 +282,10 @@ func (l Lead) result() string {
 	case ledger.StatusReview:
 		return because("A reviewer must decide")
 	case ledger.Verified:
-		if r.Sends == 0 {
+		switch v := verify.ParseVerdict(r.Verdict); {
+		case r.Sends == 0, r.Sends == r.Unsent && v == verify.Vacuous:
 			return "There was nothing to do."
-		}
-		switch verify.ParseVerdict(r.Verdict) {
-		case verify.Mismatched, verify.Collateral, verify.Stale, verify.Absent:
+		case v == verify.Mismatched, v == verify.Collateral, v == verify.Stale, v == verify.Absent:
 			return "It was verified earlier, and the record was changed since."
 		}
 		return "That is verified."

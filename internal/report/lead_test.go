@@ -75,6 +75,10 @@ var leadCases = map[string]leadCase{
 		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 for $19.99 is still as it was before. It was sent 3 times; whether that took effect is not known from the response. A reviewer must decide."},
 	"review, unavailable": {"what is there now is not known", intent.Create, ledger.Review, "", func(r *ledger.Record) { r.Sends, r.Unknown = 1, true }, nil, []string{}, true, false,
 		"The agent wanted to create order A-1 for $29.99. The latest read failed; the one before it was at 17:00 UTC. Then: Order A-1 was not found. It was sent once; whether that took effect is not known from the response. A reviewer must decide."},
+	"review, changed while it waited": {"no send was taken up", intent.Update, ledger.Review, "", func(r *ledger.Record) {
+		r.Sends, r.Unsent, r.LastFate, r.Reason = 1, 1, string(connectors.FateThrottled), "another actor changed it"
+	}, []string{is1999}, nil, false, false,
+		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 for $19.99 is there. Nothing took effect: the destination takes no more requests at the moment. A reviewer must decide: another actor changed it."},
 	"review, still there": {"it was to be deleted", intent.Delete, ledger.Review, "", func(r *ledger.Record) { r.Sends, r.Answered = 1, true }, []string{is1999}, []string{is1999}, false, false,
 		"The agent wanted to delete order A-1. Order A-1 for $19.99 is still there. It was sent once, and the destination accepted it. A reviewer must decide."},
 
@@ -82,6 +86,10 @@ var leadCases = map[string]leadCase{
 		"The agent wanted to create order A-1 for $29.99. Order A-1 for $29.99 was there, as wanted. It was sent once. That is verified."},
 	"verified, nothing to do": {"it was so", intent.Update, ledger.Settled, ledger.Verified, nil, []string{wanted2999}, nil, false, false,
 		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 for $29.99 was there, as wanted. Nothing was sent. There was nothing to do."},
+	"verified, made true meanwhile": {"no send was taken up", intent.Update, ledger.Settled, ledger.Verified, func(r *ledger.Record) {
+		r.Sends, r.Unsent, r.LastFate = 1, 1, string(connectors.FateNotSent)
+	}, []string{wanted2999}, nil, false, false,
+		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 for $29.99 was there, as wanted. Nothing took effect: the destination could not be reached. There was nothing to do."},
 	"verified, gone": {"a delete", intent.Delete, ledger.Settled, ledger.Verified, func(r *ledger.Record) { r.Sends, r.Answered = 1, true }, nil, []string{}, false, false,
 		"The agent wanted to delete order A-1. Order A-1 was not there any more. It was sent once. That is verified."},
 	"verified, changed since": {"a later read", intent.Create, ledger.Settled, ledger.Verified, func(r *ledger.Record) { r.Sends, r.Answered = 1, true }, nil, []string{is1999}, false, false,

@@ -158,6 +158,8 @@ func (c *comparer) headline() string {
 		what = "The latest read failed; below is what the last one that succeeded found. " + strings.Replace(what, "The last read", "It", 1)
 	}
 	switch {
+	case c.read.before && c.sent:
+		what += " No send was taken up before it."
 	case c.read.before:
 		what += " It was made before anything was sent."
 	case c.before != nil && len(c.before.Records) == 0:
