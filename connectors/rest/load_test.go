@@ -199,8 +199,8 @@ func TestASummaryNamesFieldsThatThereAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := loadProblems(t, strings.Replace(string(text), `"refund {reference}`, `"refund {referense}`, 1))
-	if want := "summary: has the field /referense, which is no field of this kind; want one of amount, currency, payment_intent, reason, reference, status"; !strings.Contains(got, want) {
+	got := loadProblems(t, strings.Replace(string(text), `"refund {reference}`, `"refund {reffence}`, 1))
+	if want := "summary: has the field /reffence, which is no field of this kind; want one of amount, currency, payment_intent, reason, reference, status"; !strings.Contains(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

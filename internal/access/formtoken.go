@@ -13,7 +13,7 @@ import (
 // FormTokenField is the form field of [Logins.FormToken].
 const FormTokenField = "form_token"
 
-// ErrNoFormToken: the browser does not say which page sends the request, and the form
+// ErrNoFormToken is returned where the browser does not say which page sends the request, and the form
 // does not prove that it is ours.
 var ErrNoFormToken = fmt.Errorf("%w: the request has a session but neither an Origin header nor the token of a form of this session; "+
 	"open the page again and send its form, or send Origin, or a token as Authorization: Bearer instead of the cookie", ErrForbidden)

@@ -86,7 +86,7 @@ func TestOpeningAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Ledger.Open(t.Context(), environment(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the first `readback submit` makes it") {
+	if _, _, err := c.Ledger.Open(t.Context(), environment(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the first `readback submit` or `readback serve` makes it") {
 		t.Errorf("a file that is not there: %v", err)
 	}
 	_, closer, err := c.Ledger.Open(t.Context(), environment(), &config.OpenOptions{Create: true})

@@ -183,7 +183,7 @@ func (g *Gateway) unverified(*sdk.Tool) sdk.ToolHandler {
 		passed, err := passable(own, visible.Data)
 		var large *tooLargeError
 		if err != nil && !errors.As(err, &large) {
-			return r, nil //nolint:nilerr // the outcome is known without it
+			return r, nil // the outcome is known without it
 		}
 		if large != nil {
 			return mcpapi.WithResult(r, own, large.Error())
