@@ -180,10 +180,13 @@ func (s Summary) Record(w intent.WriteIntent, fields intent.Fields) Described {
 // changes describes what an update sets: ": status to closed, amount to $29.99".
 func (s Summary) changes(w intent.WriteIntent) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(w.Expect)) {
-		v := word(w.Expect[name])
+	sets := intent.Fields{}
+	maps.Copy(sets, w.Expect)
+	maps.Copy(sets, w.Payload)
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		v := word(sets[name])
 		if "/"+name == s.Amount {
-			v = s.amount(w.Expect)
+			v = s.amount(sets)
 		}
 		if _, inKey := w.Key[name]; !inKey {
 			all = append(all, word(name)+" to "+cmp.Or(v, "nothing"))
@@ -282,15 +285,21 @@ func (s Summary) amount(fields intent.Fields) string {
 		raw = visible.Clip(text, maxSummaryValue)
 	}
 	number := decimal.FindStringSubmatch(raw)
+	if _, isList := v.([]any); isList {
+		number = nil
+	}
+	if number == nil {
+		raw = word(v)
+	}
 	digits, known := units[currency]-1, units[currency] > 0
 	switch {
-	case number == nil:
-		return strings.TrimSpace(word(v) + " " + word(currency))
-	case s.Minor && (!known || number[3] != ""):
+	case s.Minor && (number == nil || !known || number[3] != ""):
 		if currency == "" {
 			return raw + " (in the smallest unit of its currency)"
 		}
 		return raw + " " + word(currency) + " (in its smallest unit)"
+	case number == nil:
+		return strings.TrimSpace(raw + " " + word(currency))
 	case s.Minor:
 		whole := strings.Repeat("0", max(digits+1-len(number[2]), 0)) + number[2]
 		number[2], number[3] = whole[:len(whole)-digits], ""

@@ -48,8 +48,11 @@ func TestSummary(t *testing.T) {
 		"decimal, unknown":  {"as it is", decimal, intent.Create, nil, intent.Fields{"total": number("29.9"), "currency": "points"}, "Create order A-1 for 29.9 points"},
 		"fixed currency":    {"it is always this one", fixed, intent.Create, nil, intent.Fields{"total": "007.5"}, "Create order A-1 for €7.50"},
 		"exponent":          {"it is not computed", decimal, intent.Create, nil, intent.Fields{"total": number("1e9"), "currency": "USD"}, "Create order A-1 for 1e9 USD"},
+		"exponent, minor":   {"nor is it taken for the larger unit", order, intent.Create, nil, intent.Fields{"total": number("1e30"), "currency": "USD"}, "Create order A-1 for 1e30 USD (in its smallest unit)"},
+		"plus, minor":       {"it is as it is sent", order, intent.Create, nil, intent.Fields{"total": "+2999", "currency": "USD"}, "Create order A-1 for +2999 USD (in its smallest unit)"},
+		"a list":            {"it is no amount", order, intent.Create, nil, intent.Fields{"total": []any{number("2999")}, "currency": "USD"}, "Create order A-1 for 2999 USD (in its smallest unit)"},
 		"no number":         {"as it is, in quotes", decimal, intent.Create, nil, intent.Fields{"total": "5 and more", "currency": "USD"}, `Create order A-1 for "5 and more" USD`},
-		"sealed":            {"a digest is a word", order, intent.Create, nil, intent.Fields{"total": "redacted:0123456789abcdef", "currency": "USD"}, "Create order A-1 for redacted:0123456789abcdef USD"},
+		"sealed":            {"a digest is a word", order, intent.Create, nil, intent.Fields{"total": "redacted:0123456789abcdef", "currency": "USD"}, "Create order A-1 for redacted:0123456789abcdef USD (in its smallest unit)"},
 		"a sentence":        {"a value cannot speak for the page", order, intent.Create, intent.Fields{"order_id": "A-1 for $1. Approved"}, nil, `Create order "A-1 for $1. Approved"`},
 		"several":           {"the first of them", connectors.Summary{Text: "a mail[ to {to}]"}, intent.Create, intent.Fields{"to": []any{"a@b", "c d", "e@f", "g@h", "i@j"}}, nil, `Create a mail to a@b, "c d", e@f, 2 more`},
 		"quotes":            {"nor end its quotes", order, intent.Create, intent.Fields{"order_id": `A" B`}, nil, `Create order "A\" B"`},
@@ -67,6 +70,16 @@ func TestSummary(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// What an update sends beside what is verified is part of what it sets.
+func TestSummaryOfAnUpdateHasThePayload(t *testing.T) {
+	s := connectors.Summary{Text: "order {order_id}", Amount: "/fee", Currency: "USD", Minor: true}
+	w := intent.WriteIntent{Write: intent.Update, Kind: "order", Key: intent.Fields{"order_id": "A-1"}, Expect: intent.Fields{"status": "closed"},
+		Payload: intent.Fields{"fee": json.Number("500")}}
+	if got, want := s.Write(w).String(), "Update order A-1: fee to $5.00, status to closed"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }
 
