@@ -13,6 +13,7 @@ import (
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
 )
 
 // decideWait is how long a decision is waited for before its page is shown: by then a
@@ -118,24 +119,39 @@ func (d *app) refused(v *visit, s decision, err error, next place) error {
 	return d.showWrite(v, f.Status, view, s, nil)
 }
 
-// decisions are a reviewer's possible decisions: in the form, in the past tense, and their
-// events.
-var decisions = map[engine.Word]struct {
-	label, past string
-	kinds       []ledger.EventKind
-}{
-	engine.WordApprove:    {"Approve and send", "You approved it", []ledger.EventKind{ledger.EvApproved, ledger.EvAgreed}},
-	engine.WordDeny:       {"Deny (send nothing)", "You denied it", []ledger.EventKind{ledger.EvSettled}},
-	engine.WordAccept:     {"Accept as it is", "You accepted it as it is", []ledger.EventKind{ledger.EvSettled}},
-	engine.WordRetry:      {"Send again", "You had it sent again", []ledger.EventKind{ledger.EvDirected}},
-	engine.WordCompensate: {"Undo", "You had it undone", []ledger.EventKind{ledger.EvDirected}},
-	engine.WordAbandon:    {"Give up", "You gave it up", []ledger.EventKind{ledger.EvSettled}},
+// decisions are a reviewer's possible decisions: in the form, and in the past tense.
+var decisions = map[engine.Word]struct{ label, past string }{
+	engine.WordApprove:    {"Approve and send", "You approved it"},
+	engine.WordDeny:       {"Deny (send nothing)", "You denied it"},
+	engine.WordAccept:     {"Accept as it is", "You accepted it as it is"},
+	engine.WordRetry:      {"Send again", "You chose to send it again"},
+	engine.WordCompensate: {"Undo", "You chose to undo it"},
+	engine.WordAbandon:    {"Give up", "You gave it up"},
+}
+
+// recordedAs reports whether a decision is recorded as this event: not as that of another decision.
+func recordedAs(word engine.Word, e ledger.Event) bool {
+	switch word {
+	case engine.WordApprove:
+		return e.Kind == ledger.EvApproved || e.Kind == ledger.EvAgreed
+	case engine.WordDeny:
+		return e.Kind == ledger.EvSettled && e.Settlement == ledger.Denied
+	case engine.WordAccept:
+		return e.Kind == ledger.EvSettled && e.Settlement == ledger.Accepted
+	case engine.WordAbandon:
+		return e.Kind == ledger.EvSettled && e.Settlement == ledger.Abandoned
+	case engine.WordRetry:
+		return e.Kind == ledger.EvDirected && e.Directed != policies.DirectCompensate
+	case engine.WordCompensate:
+		return e.Kind == ledger.EvDirected && e.Directed == policies.DirectCompensate
+	}
+	return false
 }
 
 // taken reports whether this decision is already in the ledger.
 func (s decision) taken(who access.Identity, events []ledger.Event) bool {
 	return slices.ContainsFunc(events, func(e ledger.Event) bool {
-		return e.Seq > s.Seq && e.By == who.Name && e.Reason == s.reason && slices.Contains(decisions[s.word].kinds, e.Kind)
+		return e.Seq > s.Seq && e.By == who.Name && e.Reason == s.reason && recordedAs(s.word, e) && s.force == (e.Directed == policies.DirectForce)
 	})
 }
 
@@ -155,7 +171,7 @@ func decisionMessage(v *visit, view service.View) *message {
 		return nil
 	}
 	mine := slices.ContainsFunc(view.Events, func(e ledger.Event) bool {
-		return e.By == v.who.Name && slices.Contains(decisions[word].kinds, e.Kind)
+		return e.By == v.who.Name && recordedAs(word, e)
 	})
 	if !mine {
 		return nil

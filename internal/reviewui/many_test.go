@@ -261,3 +261,27 @@ func TestAssigningOnPages(t *testing.T) {
 		t.Errorf("an auditor takes a write: status %d", a.Status)
 	}
 }
+
+// A decision is not taken for another one that was made with the same reason: by the way back in a browser,
+// the old form is there with what was typed.
+func TestADecisionIsNotTakenForAnother(t *testing.T) {
+	s := newShop(t)
+	id := s.review(t, "O-1")
+	form := picked(t, s, reviewer, "/inbox", "accept")
+	one := reviewer.get(t, s, writePath(id)).form(t, writePath(id)+"/decision")
+	if a := reviewer.send(t, s, http.MethodPost, "/inbox/decisions", form); !strings.Contains(a.text(), "1 decided, 0 not") {
+		t.Fatalf("status %d: %s", a.Status, a.text())
+	}
+	form.Set("choice", "abandon")
+	one.Set("choice", "abandon")
+	one.Set("reason", why)
+	for path, f := range map[string]url.Values{"/inbox/decisions": form, writePath(id) + "/decision": one} {
+		a := reviewer.send(t, s, http.MethodPost, path, f)
+		if a.Status == http.StatusSeeOther || strings.Contains(a.text(), "You gave it up") || strings.Contains(a.text(), "1 decided") {
+			t.Errorf("%s: status %d, to %q: %s; it was accepted", path, a.Status, a.Header.Get("Location"), a.text())
+		}
+	}
+	if strings.Contains(reviewer.get(t, s, writePath(id)+"?done=abandon").text(), "You gave it up") {
+		t.Error("a link says that it was given up")
+	}
+}
