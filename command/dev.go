@@ -118,8 +118,12 @@ Approve the payment at %s/inbox. Make a write of your own:
 
   curl -s %s/v1/writes -H 'Content-Type: application/json' -H 'Prefer: wait=20' -d '%s'
 
+Let the other commands read this ledger, in another terminal:
+
+  echo 'ledger: %s' > readback.yaml && readback list
+
 The destination loses every other answer. What it really did is in %s.
-`, where, where, sampleIntent("create_order", "A-2"), sampleLog)
+`, where, where, sampleIntent("create_order", "A-2"), devLedger, sampleLog)
 	if browser && a.browse != nil {
 		a.browse(ctx, where+"/inbox")
 	}
