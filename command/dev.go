@@ -120,7 +120,7 @@ Approve the payment at %s/inbox. Make a write of your own:
 
 Let the other commands read this ledger, in another terminal:
 
-  echo 'ledger: %s' > readback.yaml && readback list
+  echo 'ledger: %s' > readback-dev.yaml && readback list --config readback-dev.yaml
 
 The destination loses every other answer. What it really did is in %s.
 `, where, where, sampleIntent("create_order", "A-2"), devLedger, sampleLog)
