@@ -42,7 +42,10 @@ func (s *Sender) message(ctx context.Context, n config.Notification, tenant stri
 		if err != nil {
 			return m, err
 		}
-		if waits {
+		switch {
+		case waits && l.text == "":
+			count++
+		case waits:
 			lines = append(lines, s.shown(n, l))
 			count++
 		}
@@ -66,15 +69,18 @@ func (s *Sender) message(ctx context.Context, n config.Notification, tenant stri
 	return m, nil
 }
 
-// line is the line of an item, and whether it still waits.
+// line is the line of an item, and whether it still waits. It is the zero line for one that may
+// wait and is not listed, since too many are.
 func (s *Sender) line(ctx context.Context, tenant string, i item, st standing) (line, bool, error) {
 	switch i.Kind {
 	case write:
 	case gap:
 		return line{text: "Some changes were pruned before this notification read them.", path: "/inbox"}, true, nil
+	case more:
+		return line{text: fmt.Sprintf("At least %d %ss wait; the inbox has them, and not each is notified.", maxListed, strings.Fields(i.ID)[0]), path: "/inbox"}, true, nil
 	default:
 		l, waits := st.lines[i.name()]
-		return l, waits, nil
+		return l, waits || st.cut[i.Kind], nil
 	}
 	v, err := s.Service.View(ctx, reader(tenant), ledger.ID(i.ID))
 	switch {

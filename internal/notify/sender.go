@@ -31,8 +31,8 @@ const (
 	pages  = 20
 	// maxItems bounds the items of a batch that are kept by name; further ones are counted.
 	maxItems = 200
-	// maxSeen bounds the steps, sagas, logins and stops that are remembered as notified: the
-	// newest. Of each kind at most 100 are listed.
+	// maxSeen bounds the steps, sagas, logins and stops that are remembered as notified: all
+	// that still wait, and the newest of the others.
 	maxSeen = 2000
 	// progress is how much is read before the cursor is stored though nothing is to be
 	// notified: so much is read again.
@@ -114,6 +114,8 @@ const (
 	login kind = "login"
 	stop  kind = "stop"
 	gap   kind = "gap"
+	// more is that of some kind more wait than are listed.
+	more kind = "more"
 )
 
 // batch is the progress of a notification for a tenant.
@@ -125,7 +127,8 @@ type batch struct {
 	// Closed says that nothing is added any more: the message is written.
 	Closed bool   `json:"closed,omitempty"`
 	Items  []item `json:"items,omitempty"`
-	More   int    `json:"more,omitempty"` // beyond maxItems
+	More   int    `json:"more,omitempty"`   // beyond maxItems
+	Urgent bool   `json:"urgent,omitempty"` // one of those
 	// Seen are digests of the names of items that are no writes and were in a batch.
 	Seen []string `json:"seen,omitempty"`
 }
@@ -141,28 +144,34 @@ func (b *batch) add(i item, now time.Time) {
 	}
 	if len(b.Items) >= maxItems {
 		b.More++
+		b.Urgent = b.Urgent || i.Urgent
 		return
 	}
 	b.Items = append(b.Items, i)
 }
 
-// see adds items that are no writes, each once.
-func (b *batch) see(all []item, now time.Time) {
+// see adds items that are no writes, each once, and reports whether one is new. What still
+// waits is not forgotten, however much came since.
+func (b *batch) see(all []item, now time.Time) (fresh bool) {
+	var still []string
 	for _, i := range all {
 		sum := sha256.Sum256([]byte(i.name()))
 		name := hex.EncodeToString(sum[:8])
-		if slices.Contains(b.Seen, name) {
-			continue
+		if !slices.Contains(b.Seen, name) && !slices.Contains(still, name) {
+			fresh = true
+			b.add(i, now)
 		}
-		b.Seen = append(b.Seen, name)
-		b.add(i, now)
+		still = append(still, name)
 	}
-	b.Seen = b.Seen[max(0, len(b.Seen)-maxSeen):]
+	others := slices.DeleteFunc(slices.Clone(b.Seen), func(name string) bool { return slices.Contains(still, name) })
+	over := max(0, len(others)+len(still)-maxSeen)
+	b.Seen = append(others[min(over, len(others)):], still...)
+	return fresh
 }
 
 // urgent reports whether the batch has an urgent item.
 func (b batch) urgent() bool {
-	return slices.ContainsFunc(b.Items, func(i item) bool { return i.Urgent })
+	return b.Urgent || slices.ContainsFunc(b.Items, func(i item) bool { return i.Urgent })
 }
 
 // iterate adds what waits to the batch, and writes its message when it is due.
@@ -171,7 +180,7 @@ func (s *Sender) iterate(ctx context.Context, n config.Notification, tenant stri
 	if err != nil {
 		return err
 	}
-	standing, err := s.standing(ctx, n, tenant)
+	standing, err := s.standing(ctx, n, tenant, now)
 	if err != nil {
 		return err
 	}
@@ -185,11 +194,10 @@ func (s *Sender) iterate(ctx context.Context, n config.Notification, tenant stri
 	if err != nil {
 		return err
 	}
-	before := len(b.Seen)
-	b.see(standing.items, now)
+	fresh := b.see(standing.items, now)
 	due := !b.Opened.IsZero() && !now.Before(b.Opened.Add(n.Window))
 	b.Closed = due && (!n.Quiet.At(now) || n.Quiet.Urgent && b.urgent())
-	if !b.Closed && read == 0 && before == len(b.Seen) && now.Sub(note.At) < progressEvery {
+	if !b.Closed && read == 0 && !fresh && now.Sub(note.At) < progressEvery {
 		return nil
 	}
 	if note, err = s.keep(ctx, note, b); err != nil || !b.Closed {
@@ -266,12 +274,20 @@ func (s *Sender) itemOf(ctx context.Context, c ledger.Change, exactly bool) (ite
 type standing struct {
 	items []item
 	lines map[string]line
+	// cut are the kinds of which more may wait than are listed.
+	cut map[kind]bool
+}
+
+// full notes that of a kind as many are listed as can be. The rest is one item, a new one each day.
+func (st *standing) full(of kind, now time.Time) {
+	st.cut[of] = true
+	st.items = append(st.items, item{Kind: more, ID: string(of) + " " + now.UTC().Format(time.DateOnly)})
 }
 
 // standing lists what waits now and is no write. A refused login of the destination of the
 // notification itself is not in it: the message could not be sent.
-func (s *Sender) standing(ctx context.Context, n config.Notification, tenant string) (standing, error) {
-	out := standing{lines: map[string]line{}}
+func (s *Sender) standing(ctx context.Context, n config.Notification, tenant string, now time.Time) (standing, error) {
+	out := standing{lines: map[string]line{}, cut: map[kind]bool{}}
 	add := func(i item, l line) {
 		out.items = append(out.items, i)
 		out.lines[i.name()] = l
@@ -288,12 +304,18 @@ func (s *Sender) standing(ctx context.Context, n config.Notification, tenant str
 		}
 		add(item{Kind: step, ID: fmt.Sprintf("%s %t", p.ApprovalID, p.Overdue), Urgent: p.Overdue}, l)
 	}
+	if len(steps) >= maxListed {
+		out.full(step, now)
+	}
 	inReview, err := s.Service.Sagas(ctx, as, maxListed, saga.Review)
 	if err != nil && !errors.Is(err, service.ErrUnsupported) {
 		return out, err
 	}
 	for _, g := range inReview {
 		add(item{Kind: sagas, ID: g.ID + " " + stamp(g.Since)}, line{text: "A saga is in review: ", foreign: g.ID, path: sagaPath(g.ID)})
+	}
+	if len(inReview) >= maxListed {
+		out.full(sagas, now)
 	}
 	destinations, err := s.Service.Destinations(ctx, as)
 	if err != nil {
@@ -317,7 +339,7 @@ func (s *Sender) standing(ctx context.Context, n config.Notification, tenant str
 	return out, nil
 }
 
-// maxListed is how many sagas are read.
+// maxListed is how many steps and how many sagas are read: the newest.
 const maxListed = 100
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -45,7 +45,8 @@ type bench struct {
 	gate    *gate.Gate
 	service *service.Service
 
-	stuck atomic.Bool // there is a saga in review
+	stuck atomic.Bool  // there is a saga in review
+	round atomic.Int64 // if not 0: as many sagas as are listed at once are in review, others in each round
 
 	mu  sync.Mutex
 	got []string // the texts that were received, of distinct messages
@@ -57,9 +58,18 @@ type reviewed struct {
 	service.Sagas
 	saga  saga.Saga
 	stuck *atomic.Bool
+	round *atomic.Int64
 }
 
-func (r reviewed) List(_ context.Context, tenant string, _ int, _ ...saga.State) ([]saga.Saga, error) {
+func (r reviewed) List(_ context.Context, tenant string, limit int, _ ...saga.State) ([]saga.Saga, error) {
+	if n := r.round.Load(); n > 0 && tenant == r.saga.Tenant {
+		all := make([]saga.Saga, limit)
+		for i := range all {
+			all[i] = r.saga
+			all[i].ID = fmt.Sprintf("saga-%d-%d", n, i)
+		}
+		return all, nil
+	}
 	if tenant == r.saga.Tenant && r.stuck.Load() {
 		return []saga.Saga{r.saga}, nil
 	}
@@ -84,7 +94,7 @@ func newBench(t *testing.T, risks ...policies.RiskRule) *bench {
 	b.engine = engine.New(b.ledger, &reg, &engine.Options{Risks: risks})
 	t.Cleanup(b.engine.Close)
 	b.gate = gate.New(b.ledger, &gate.Options{Reader: b.engine, Risks: []policies.RiskRule{{Tool: "wire_*", Class: intent.RiskApprove}}})
-	inReview := reviewed{saga: saga.Saga{Tenant: "acme", ID: "onboard-7", State: saga.Review, Since: time.Unix(0, 0)}, stuck: &b.stuck}
+	inReview := reviewed{saga: saga.Saga{Tenant: "acme", ID: "onboard-7", State: saga.Review, Since: time.Unix(0, 0)}, stuck: &b.stuck, round: &b.round}
 	b.service = service.New(service.Parts{Writes: b.engine, Ledger: b.ledger, Registry: &reg, Steps: b.gate, Sagas: inReview})
 	return b
 }
@@ -430,4 +440,67 @@ func TestTextOfOthersIsData(t *testing.T) {
 			})
 		})
 	}
+}
+
+// More steps or sagas than are listed at once are counted, with a line that not each is
+// notified.
+func TestMoreThanAreListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.live(b.sender(b.ledger, b.engine, chat(nil)))()
+		b.round.Store(1)
+		time.Sleep(time.Minute)
+		b.round.Store(2)
+		time.Sleep(2 * time.Hour)
+		got := b.messages()
+		if len(got) != 1 || !strings.HasPrefix(got[0], "readback: 201 items wait") || !strings.Contains(got[0], "- At least 100 sagas wait; the inbox has them, and not each is notified.\n  https://readback.example/inbox\n") {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// What still waits is in one message, however much comes afterwards, and what comes then is
+// in time.
+func TestWhatWaitsLongIsNotNotifiedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		defer b.live(b.sender(b.ledger, b.engine, chat(func(n *config.Notification) { n.Lines = 500 })))()
+		operator := service.Who{Tenant: "acme", Name: "ben", Role: engine.RoleOperator, Via: "token"}
+		if err := b.service.Stop(t.Context(), operator, guards.Scope{Destination: "orders"}, "wrong prices"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := b.messages(); len(got) != 1 || !strings.Contains(got[0], "Sends are stopped") {
+			t.Fatalf("%q", got)
+		}
+		for round := range int64(25) {
+			b.round.Store(round + 1)
+			time.Sleep(10 * time.Minute)
+			got := strings.Join(b.messages(), "\n")
+			if strings.Contains(got, "Sends are stopped") || strings.Count(got, "A saga is in review") != 100 {
+				t.Fatalf("round %d: %.300q has %d sagas", round, got, strings.Count(got, "A saga is in review"))
+			}
+		}
+	})
+}
+
+// A refused login is in one message, however often it is refused, and none is about the
+// destination of the message itself.
+func TestARefusedLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		g := guards.New(b.ledger, nil, nil)
+		defer func() { _ = g.Close() }()
+		defer b.live(b.sender(b.ledger, b.engine, chat(nil)))()
+		for range 3 {
+			for _, destination := range []string{"orders", "webhook:chat"} {
+				g.Observe(engine.Activity{Kind: engine.ActivityRead, Record: ledger.Record{Tenant: "acme", Destination: destination}, Login: "the token has expired"})
+			}
+			time.Sleep(time.Hour)
+		}
+		got := b.messages()
+		if len(got) != 1 || !strings.Contains(got[0], "1 item waits") || !strings.Contains(got[0], "- A destination refuses the login, and its writes wait: orders\n  https://readback.example/destinations\n") {
+			t.Errorf("%q", got)
+		}
+	})
 }
