@@ -18,7 +18,7 @@ func TestTwoApprovals(t *testing.T) {
 	held := id(t, p.submit(exitReview, order("A-1", ""), "--by", "bot"))
 	digest := p.writes()[0].Digest
 	list := p.want(exitVerified, p.run("review"))
-	says(t, list, held+" held", "approvals 0 of 2; 2 different reviewers must still approve", "until", "asked by bot, who may not approve it", "digest "+digest,
+	says(t, list, held[:11]+" held", "approvals 0 of 2; 2 different reviewers must still approve", "until", "asked by bot, who may not approve it", "digest "+digest,
 		"readback review "+held+" approve|deny --digest "+digest)
 	approve := func(want int, by string, more ...string) result {
 		t.Helper()
@@ -56,7 +56,7 @@ func TestOverdueGoesOnWaiting(t *testing.T) {
 	held := id(t, p.submit(exitReview, order("A-1", "")))
 	p.now = later(2 * time.Hour)
 	p.want(exitVerified, p.run("resume"))
-	says(t, p.want(exitVerified, p.run("review")), held+" held", "overdue no reviewer approved it in time; it continues to wait")
+	says(t, p.want(exitVerified, p.run("review")), held[:11]+" held", "overdue no reviewer approved it in time; it continues to wait")
 	says(t, p.want(exitAttention, p.run("status")), "; 1 are overdue.")
 	p.want(exitReview, p.run("review", held, "approve", "--by", "ann", "--reason", "late"))
 	p.want(exitVerified, p.run("review", held, "approve", "--by", "bob", "--reason", "late"))

@@ -33,8 +33,11 @@ func (n *naming) flags(cmd *cobra.Command) {
 }
 
 // subject is the subject that the flags name.
-func (n *naming) subject(a *app, tenant string) (of erasure.Subject, err error) {
-	of = erasure.Subject{Tenant: tenant, Destination: n.destination, Write: ledger.ID(n.write)}
+func (n *naming) subject(ctx context.Context, a *app, d *server.Instance) (of erasure.Subject, err error) {
+	of = erasure.Subject{Tenant: d.Tenant, Destination: n.destination}
+	if of.Write, err = wholeID(ctx, d, n.write); err != nil {
+		return of, err
+	}
 	text := n.key
 	if text == "" {
 		return of, nil
@@ -124,7 +127,7 @@ func (a *app) erase(ctx context.Context, n naming, by, reason string, yes, scrub
 		return 0, err
 	}
 	defer d.Close()
-	of, err := n.subject(a, d.Tenant)
+	of, err := n.subject(ctx, a, d)
 	if err != nil {
 		return 0, err
 	}

@@ -76,7 +76,7 @@ func (a *app) addHold(ctx context.Context, n naming, all bool, by, reason string
 	if err := knows(d, n.destination, "hold"); err != nil {
 		return 0, err
 	}
-	of, err := n.subject(a, d.Tenant)
+	of, err := n.subject(ctx, a, d)
 	if err != nil {
 		return 0, err
 	}

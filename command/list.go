@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ needed for it. A pruned or erased write is found only by its id.`,
 					return 0, usagef("QUERY is empty; want the beginning of what you know, or nothing")
 				}
 			}
-			return a.list(ctx, query, wanted, limit, ledger.ID(before))
+			return a.list(ctx, query, wanted, limit, before)
 		}),
 	}
 	cmd.Flags().StringSliceVar(&wanted, "state", nil, fmt.Sprintf("only those in these states, of %s", words(service.States)))
@@ -51,8 +52,8 @@ func words(states []ledger.State) string {
 	return strings.Join(all, ", ")
 }
 
-func (a *app) list(ctx context.Context, query string, wanted []string, limit int, before ledger.ID) (int, error) {
-	f := ledger.Filter{Before: before, Limit: limit}
+func (a *app) list(ctx context.Context, query string, wanted []string, limit int, before string) (int, error) {
+	f := ledger.Filter{Limit: limit}
 	for _, w := range wanted {
 		s := ledger.State(strings.TrimSpace(w))
 		if !slices.Contains(service.States, s) {
@@ -75,6 +76,9 @@ func (a *app) list(ctx context.Context, query string, wanted []string, limit int
 		return a.listFound(ctx, d, query, f.States, limit)
 	}
 	f.Tenant = d.Tenant
+	if f.Before, err = wholeID(ctx, d, before); err != nil {
+		return 0, err
+	}
 	recs, listing := d.Ledger.List(ctx, f)
 	recs = service.ShownAll(recs)
 	left, err := partly(listing)
@@ -92,7 +96,7 @@ func (a *app) list(ctx context.Context, query string, wanted []string, limit int
 		Before ledger.ID `json:"before,omitempty"`
 		// Error names writes that are left out because they cannot be read.
 		Error *failure `json:"error,omitempty"`
-	}{recs, before, f.States, goesOn(listing), left}
+	}{recs, f.Before, f.States, goesOn(listing), left}
 	if len(recs) == limit {
 		page.Before = recs[limit-1].ID
 	}
@@ -150,4 +154,52 @@ func (a *app) listFound(ctx context.Context, d *server.Instance, query string, s
 		}
 		return text
 	})
+}
+
+// fullID is the length of the ID of a write.
+var fullID = len(ledger.IDOf(strings.Repeat("0", 2*sha256.Size)))
+
+// maxCandidates is how many writes a message lists from whose IDs a text does not choose one.
+const maxCandidates = 5
+
+// wholeID is the ID of the tenant's one write whose ID begins with a text of a command line. A text
+// that is not the beginning of one is returned as it is, and not found where it is used.
+func wholeID(ctx context.Context, d *server.Instance, text string) (ledger.ID, error) {
+	s := ledger.Search{Query: text, Limit: maxFinds * maxWrites}
+	span := s.IDSpan()
+	if len(text) >= fullID || span[0] == "" {
+		return ledger.ID(text), nil
+	}
+	found, err := find(ctx, d, s)
+	if err != nil {
+		return "", err
+	}
+	var ids []ledger.ID
+	add := func(id ledger.ID) {
+		if span[0] <= string(id) && string(id) < span[1] { // other fields may begin with the text
+			ids = append(ids, id)
+		}
+	}
+	for _, r := range found.Records {
+		add(r.ID)
+	}
+	for _, r := range found.Unread {
+		add(r.ID)
+	}
+	switch {
+	case len(ids) > 1:
+		message := fmt.Sprintf("%q is the beginning of more than one write ID; want more of it. Nothing was done. The writes are:", text)
+		for _, id := range ids[:min(len(ids), maxCandidates)] {
+			message += "\n  " + string(id)
+		}
+		if len(ids) > maxCandidates {
+			message += "\n  and others"
+		}
+		return "", usagef("%s", message)
+	case found.Next != "":
+		return "", usagef("%q may be the beginning of more than one write ID; want more of it. Nothing was done", text)
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	return ledger.ID(text), nil
 }

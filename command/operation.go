@@ -56,7 +56,7 @@ second effect. The ledger records your name and reason; nothing else changes.
 Agents must not be able to run this command.`,
 		Args: cobra.NoArgs,
 		RunE: a.does(func(ctx context.Context, _ []string) (int, error) {
-			return a.releaseOperation(ctx, ledger.ID(id), by, reason)
+			return a.releaseOperation(ctx, id, by, reason)
 		}),
 	}
 	release.Flags().StringVar(&id, "id", "", "the write that began it (required)")
@@ -122,9 +122,9 @@ func holder(d *server.Instance, r ledger.Record) report.Holder {
 	return h
 }
 
-func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason string) (int, error) {
+func (a *app) releaseOperation(ctx context.Context, text, by, reason string) (int, error) {
 	switch {
-	case id == "":
+	case text == "":
 		return 0, usagef("--id is missing; want the write that has begun the operation, as `readback operation show` names it")
 	case strings.TrimSpace(by) == "":
 		return 0, usagef("--by is missing; want the name of who decides")
@@ -137,6 +137,10 @@ func (a *app) releaseOperation(ctx context.Context, id ledger.ID, by, reason str
 	}
 	defer d.Close()
 	defer e.Close()
+	id, err := wholeID(ctx, d, text)
+	if err != nil {
+		return 0, err
+	}
 	if err := e.Yield(ctx, d.Tenant, id, by, reason); err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/report"
@@ -50,7 +51,7 @@ A receipt states whether a recheck is pending or overdue. --final waits for rech
 and makes due ones. If one is still pending after --wait, nothing is signed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
-			return a.exportReceipt(ctx, ledger.ID(args[0]), o)
+			return a.exportReceipt(ctx, args[0], o)
 		}),
 	}
 	cmd.Flags().BoolVar(&o.final, "final", false, "only if no recheck is pending")
@@ -98,8 +99,8 @@ redaction key (--config).`,
 	return cmd
 }
 
-func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int, error) {
-	d, err := a.forReceipt(ctx, id, o)
+func (a *app) exportReceipt(ctx context.Context, text string, o exporting) (int, error) {
+	d, id, err := a.forReceipt(ctx, text, o)
 	if err != nil {
 		return 0, err
 	}
@@ -112,43 +113,50 @@ func (a *app) exportReceipt(ctx context.Context, id ledger.ID, o exporting) (int
 	if err != nil {
 		return 0, err
 	}
-	text, err := e.Encode()
+	signed, err := e.Encode()
 	if err != nil {
 		return 0, err
 	}
-	text = append(text, '\n')
+	signed = append(signed, '\n')
 	if o.out != "" {
 		const forAll = 0o644
-		return 0, createFile(o.out, text, forAll)
+		return 0, createFile(o.out, signed, forAll)
 	}
-	_, err = a.stdout.Write(text)
+	_, err = a.stdout.Write(signed)
 	return 0, err
 }
 
-// forReceipt opens the ledger, after all rechecks of the write if that is requested.
-func (a *app) forReceipt(ctx context.Context, id ledger.ID, o exporting) (*server.Instance, error) {
-	if !o.final {
-		return a.openToRead(ctx)
+// forReceipt opens the ledger and finds the write, after all its rechecks if that is requested.
+func (a *app) forReceipt(ctx context.Context, text string, o exporting) (d *server.Instance, id ledger.ID, err error) {
+	var e *engine.Engine
+	switch {
+	case !o.final:
+		d, err = a.openToRead(ctx)
+	case o.wait < 0:
+		err = usagef("--wait is %s; want 0 or more", o.wait)
+	default:
+		d, e, err = a.bench(ctx, config.OpenOptions{})
 	}
-	if o.wait < 0 {
-		return nil, usagef("--wait is %s; want 0 or more", o.wait)
-	}
-	d, e, err := a.bench(ctx, config.OpenOptions{})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	defer e.Close()
-	waiting, cancel := context.WithTimeout(ctx, o.wait)
-	defer cancel()
-	out, err := e.WaitFinal(waiting, d.Tenant, id, true)
-	if err == nil && !out.RecheckUntil.IsZero() {
-		err = fmt.Errorf("%w: a recheck of write %s is pending until %s, and only the final outcome was asked for", receipt.ErrNotObserved, id, out.RecheckUntil.UTC().Format(time.RFC3339))
+	if e != nil {
+		defer e.Close()
+	}
+	if id, err = wholeID(ctx, d, text); err == nil && e != nil {
+		waiting, cancel := context.WithTimeout(ctx, o.wait)
+		defer cancel()
+		var out engine.Outcome
+		out, err = e.WaitFinal(waiting, d.Tenant, id, true)
+		if err == nil && !out.RecheckUntil.IsZero() {
+			err = fmt.Errorf("%w: a recheck of write %s is pending until %s, and only the final outcome was asked for", receipt.ErrNotObserved, id, out.RecheckUntil.UTC().Format(time.RFC3339))
+		}
 	}
 	if err != nil {
 		d.Close()
-		return nil, err
+		return nil, "", err
 	}
-	return d, nil
+	return d, id, nil
 }
 
 // checkedReceipt is the output of receipt verify.

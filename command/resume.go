@@ -32,7 +32,7 @@ outcome. The exit code is that of the outcome.`,
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
 			o := config.OpenOptions{ResetClock: reset}
 			if len(args) == 1 {
-				return a.resumeOne(ctx, ledger.ID(args[0]), wait, o)
+				return a.resumeOne(ctx, args[0], wait, o)
 			}
 			return a.resumeAll(ctx, o)
 		}),
@@ -42,7 +42,7 @@ outcome. The exit code is that of the outcome.`,
 	return cmd
 }
 
-func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o config.OpenOptions) (int, error) {
+func (a *app) resumeOne(ctx context.Context, text string, wait time.Duration, o config.OpenOptions) (int, error) {
 	if wait < 0 {
 		return 0, usagef("--wait is %s; want 0 or more", wait)
 	}
@@ -52,6 +52,10 @@ func (a *app) resumeOne(ctx context.Context, id ledger.ID, wait time.Duration, o
 	}
 	defer d.Close()
 	defer e.Close()
+	id, err := wholeID(ctx, d, text)
+	if err != nil {
+		return 0, err
+	}
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	out, err := e.Wait(waiting, d.Tenant, id, true)

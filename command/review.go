@@ -48,7 +48,7 @@ Agents must not be able to run this command.`,
 				return a.waiting(ctx)
 			}
 			d.Word = engine.Word(args[1])
-			return a.review(ctx, ledger.ID(args[0]), d, wait)
+			return a.review(ctx, args[0], d, wait)
 		}),
 	}
 	cmd.Flags().StringVar(&d.By, "by", "", "your name (required)")
@@ -59,7 +59,7 @@ Agents must not be able to run this command.`,
 	return cmd
 }
 
-func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision, wait time.Duration) (int, error) {
+func (a *app) review(ctx context.Context, text string, decision engine.Decision, wait time.Duration) (int, error) {
 	switch {
 	case !slices.Contains(service.Decisions, decision.Word):
 		return 0, usagef("the word is %q; want one of %v", decision.Word, service.Decisions)
@@ -78,6 +78,10 @@ func (a *app) review(ctx context.Context, id ledger.ID, decision engine.Decision
 	}
 	defer d.Close()
 	defer e.Close()
+	id, err := wholeID(ctx, d, text)
+	if err != nil {
+		return 0, err
+	}
 	waiting, cancel := context.WithTimeout(a.traced(ctx), wait)
 	defer cancel()
 	out, err := e.Resolve(waiting, d.Tenant, id, decision)

@@ -17,17 +17,25 @@ func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a write: every event, what was observed, and how it differs",
-		Args:  cobra.ExactArgs(1),
-		RunE:  a.does(func(ctx context.Context, args []string) (int, error) { return a.show(ctx, ledger.ID(args[0])) }),
+		Long: `Show a write: every event, what was observed, and how it differs.
+
+ID is the ID of the write, or the beginning of it with at least 4 digits after wr_, such
+as wr_d82f. All commands take it, where no other write of the tenant begins with it.`,
+		Args: cobra.ExactArgs(1),
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.show(ctx, args[0]) }),
 	}
 }
 
-func (a *app) show(ctx context.Context, id ledger.ID) (int, error) {
+func (a *app) show(ctx context.Context, text string) (int, error) {
 	d, err := a.openToRead(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer d.Close()
+	id, err := wholeID(ctx, d, text)
+	if err != nil {
+		return 0, err
+	}
 	rec, err := d.Ledger.Get(ctx, d.Tenant, id)
 	if err != nil {
 		return 0, err

@@ -148,10 +148,10 @@ func TestWorkflowOfWritesAlone(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
 	twoApprove(p, "deny")
 	held := id(t, p.submit(exitReview, keyed("wf-1", "1999")))
-	says(t, p.want(exitVerified, p.run("workflow", "show", "wf-1")), "wf-1 was not begun at the gate", held+" held")
+	says(t, p.want(exitVerified, p.run("workflow", "show", "wf-1")), "wf-1 was not begun at the gate", held[:11]+" held")
 	p.want(exitNotApplied, p.run("review", held, "deny", "--by", "ann", "--reason", "r"))
 	show := []string{"operation", "show", "--tool", "create_order", "--key", "order:1"}
-	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation", "Writes of it that block no other:", held+" settled (denied)")
+	says(t, p.want(exitVerified, p.run(show...)), "No write has begun operation", "Writes of it that block no other:", held[:11]+" settled (denied)")
 	past := decode(t, p.want(exitVerified, p.run(append(show, "--json")...)))["past"].([]any)
 	if len(past) != 1 || past[0].(map[string]any)["id"] != held {
 		t.Errorf("past %v", past)

@@ -17,10 +17,11 @@ func List(recs []ledger.Record, partly bool, now time.Time) string {
 	case len(recs) == 0:
 		return "No writes.\n"
 	}
+	short := shortIDsOf(recs)
 	rows := []string{"ID\tSTATE\tBEGUN\tWRITE\tWHY"}
 	for _, r := range recs {
 		rows = append(rows, strings.Join([]string{
-			string(r.ID), phase(r), Ago(r.Created, now), Clip(Subject(r), 2*cell), Clip(r.Reason, cell),
+			short[r.ID], phase(r), Ago(r.Created, now), Clip(Subject(r), 2*cell), Clip(r.Reason, cell),
 		}, "\t"))
 	}
 	return table("", rows...)
@@ -48,10 +49,11 @@ func waitingWrites(recs []ledger.Record, more, partly bool, now time.Time) strin
 	if more {
 		count = fmt.Sprintf("More than %d writes wait", len(recs))
 	}
+	short := shortIDsOf(recs)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for a reviewer. The oldest comes first.\n", count)
 	for _, r := range recs {
-		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", r.ID, r.Phase(), Ago(r.Created, now))
+		fmt.Fprintf(&b, "\n%s  %s, begun %s\n", short[r.ID], r.Phase(), Ago(r.Created, now))
 		fmt.Fprintf(&b, "  %s\n", Subject(r))
 		for _, line := range wrap(Clip(r.Reason, maxText), wrapAt) {
 			fmt.Fprintf(&b, "  %s\n", line)

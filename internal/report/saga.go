@@ -34,16 +34,21 @@ func Saga(s saga.Saga) string {
 	fmt.Fprintf(&b, "%s  saga %q\n", strings.ToUpper(string(s.State)), Safe(s.ID))
 	b.WriteString(Paragraph(Sentence(s.Reason), "") + sagaBegun(s))
 	b.WriteString(turned("It goes back", "cancelled", s.Back) + turned("It goes no further", "cancelled", s.Stopped) + turned("It is over", "closed", s.Closed))
+	var ids []ledger.ID
+	for _, step := range s.Steps {
+		ids = append(ids, step.WriteID, step.Undoing)
+	}
+	short := shortIDs(ids...)
 	rows := []string{"#\tSTEP\tCLASS\tSTATUS\tWRITE\tUNDOING"}
 	for i, step := range s.Steps {
 		undoing := "-"
 		switch {
 		case step.UndoStatus != "":
-			undoing = fmt.Sprintf("%s (%s)", step.Undoing, Word(step.UndoStatus))
+			undoing = fmt.Sprintf("%s (%s)", short[step.Undoing], Word(step.UndoStatus))
 		case step.Undoing != "":
 			undoing = fmt.Sprintf("by the %s", step.UndoBy)
 		}
-		rows = append(rows, strings.Join([]string{fmt.Sprint(i + 1), Safe(step.Name), string(step.Class), cmp.Or(Word(step.Status), "not begun"), cmp.Or(string(step.WriteID), "-"), undoing}, "\t"))
+		rows = append(rows, strings.Join([]string{fmt.Sprint(i + 1), Safe(step.Name), string(step.Class), cmp.Or(Word(step.Status), "not begun"), cmp.Or(short[step.WriteID], "-"), undoing}, "\t"))
 	}
 	b.WriteString("\n" + table("", rows...) + "\n")
 	for _, step := range s.Steps {

@@ -113,13 +113,18 @@ func entryRows(all []ledger.Refused, now time.Time) string {
 	if len(all) == 0 {
 		return ""
 	}
+	ids := make([]ledger.ID, len(all))
+	for i, e := range all {
+		ids[i] = e.ID
+	}
+	short := shortIDs(ids...)
 	rows := []string{"ID\tTENANT\tWHEN\tWHY"}
 	for i, e := range all {
 		if i == maxEntries {
 			rows = append(rows, fmt.Sprintf("and %d more", len(all)-i))
 			break
 		}
-		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", Clip(string(e.ID), cell), Clip(e.Tenant, cell), agoOrNone(e.At, now), Clip(e.Reason, 2*maxValue)))
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", short[e.ID], Clip(e.Tenant, cell), agoOrNone(e.At, now), Clip(e.Reason, 2*maxValue)))
 	}
 	return table("  ", rows...)
 }

@@ -208,6 +208,41 @@ func table(indent string, rows ...string) string {
 	return out.String()
 }
 
+// leastDigits is how many digits of an ID a table shows at least: with a million writes, each is the
+// beginning of one ID all but always.
+const leastDigits = 8
+
+// shortIDs are the IDs of writes as a table shows them: their shortest beginnings that differ.
+// Commands take them where they are the beginning of one ID only.
+func shortIDs(ids ...ledger.ID) map[ledger.ID]string {
+	short := make(map[ledger.ID]string, len(ids))
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	for i, id := range ids {
+		n := len("wr_") + leastDigits
+		for _, other := range slices.Concat(ids[max(i-1, 0):i], ids[i+1:min(i+2, len(ids))]) {
+			same := 0
+			for same < min(len(id), len(other)) && id[same] == other[same] {
+				same++
+			}
+			n = max(n, same+1)
+		}
+		if !strings.HasPrefix(string(id), "wr_") { // a damaged entry
+			n = len(id)
+		}
+		short[id] = Clip(string(id[:min(n, len(id))]), cell)
+	}
+	return short
+}
+
+func shortIDsOf(recs []ledger.Record) map[ledger.ID]string {
+	ids := make([]ledger.ID, len(recs))
+	for i, r := range recs {
+		ids[i] = r.ID
+	}
+	return shortIDs(ids...)
+}
+
 // Problems are the problems of an intent, one a line.
 func Problems(all []intent.Problem) string {
 	var rows []string
