@@ -2,10 +2,15 @@ package mcpapi
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/readback-go/readback/engine"
@@ -58,20 +63,30 @@ func inRounds(req *mcp.CallToolRequest) bool {
 // Again is the outcome of the write that a call began in an earlier round; false for a
 // first round. A later round never makes a write.
 func Again(ctx context.Context, o *service.Service, who access.Identity, req *mcp.CallToolRequest, wait time.Duration) (engine.Outcome, bool, error) {
-	id := ledger.ID(req.Params.RequestState)
-	if id == "" && len(req.Params.InputResponses) == 0 {
+	state := req.Params.RequestState
+	if state == "" && len(req.Params.InputResponses) == 0 {
 		return engine.Outcome{}, false, nil
 	}
 	err := fmt.Errorf("%w: its requestState is not the one of the answer before", errNames)
-	if id == "" || len(id) > maxID {
+	id, _, _ := strings.Cut(state, ".")
+	if id == "" || len(id) > maxID || state != stateOf(req, ledger.ID(id)) {
 		return engine.Outcome{}, true, err
 	}
-	out, failed := Await(ctx, o, who, id, wait)
+	out, failed := Await(ctx, o, who, ledger.ID(id), wait)
 	if !errors.Is(failed, ledger.ErrNotFound) {
 		err = failed
 	}
 	out.Replayed = false
 	return out, true, err
+}
+
+// stateOf is the state of a call between its rounds: the write that it began, and a digest of
+// the call. With the state of another call its answer would say "verified" of what that did.
+func stateOf(req *mcp.CallToolRequest, id ledger.ID) string {
+	args := jsontext.Value(slices.Clone(req.Params.Arguments))
+	_ = args.Canonicalize() // what is no JSON is its own form
+	sum := sha256.Sum256([]byte(req.Params.Name + "\n" + string(args)))
+	return string(id) + "." + hex.EncodeToString(sum[:16])
 }
 
 // AnswerCall is the result of a call of a tool that writes, with an outcome.
@@ -80,5 +95,5 @@ func AnswerCall(ctx context.Context, req *mcp.CallToolRequest, out engine.Outcom
 	if p == nil || !inRounds(req) || req.Params.RequestState != "" || ctx.Err() != nil {
 		return AnswerOutcome(out, req.Params.Name)
 	}
-	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{asked: p}, RequestState: string(out.ID)}, nil
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{asked: p}, RequestState: stateOf(req, out.ID)}, nil
 }

@@ -153,3 +153,42 @@ func TestASecondRoundMakesNoWrite(t *testing.T) {
 		t.Errorf("another tenant: %+v, %v", res, err)
 	}
 }
+
+// The state of one call is none of another, by its tool or its arguments: an answer is about
+// the call that gets it.
+func TestTheStateOfAnotherCall(t *testing.T) {
+	b := newBench(t, orders.Unique.Options(), nil)
+	once := opens(nil)
+	once.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
+	url := b.listen()
+	s := b.connectAs(url, as{name: "bot"}, once, nil)
+	ask := func(name string, args map[string]any, state string) *mcp.CallToolResult {
+		t.Helper()
+		res, err := s.CallTool(context.Background(), &mcp.CallToolParams{Name: name, Arguments: args, RequestState: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	first, second := ask("create_order_held", order("A-1"), ""), ask("create_order_held", order("A-2"), "")
+	if first.RequestState == "" || second.RequestState == "" {
+		t.Fatalf("no states: %+v, %+v", first, second)
+	}
+	for name, res := range map[string]*mcp.CallToolResult{
+		"other arguments": ask("create_order_held", order("A-1"), second.RequestState), "another tool": ask("create_order", order("A-1"), first.RequestState),
+	} {
+		if !res.IsError || !strings.Contains(b.read(res).Text, "its requestState is not the one of the answer before") {
+			t.Errorf("%s: %+v", name, b.read(res))
+		}
+	}
+	if r := b.read(ask("create_order_held", order("A-1"), first.RequestState)); r.Status != "held" {
+		t.Errorf("its own: %+v", r)
+	}
+	s = b.connectAs(url, as{name: "outsider"}, once, nil)
+	if res := ask("create_order_held", order("A-1"), first.RequestState); !res.IsError || strings.Contains(b.read(res).Text, "wr_") {
+		t.Errorf("another tenant: %+v", b.read(res))
+	}
+	if b.effects() != 0 {
+		t.Errorf("%d effects", b.effects())
+	}
+}
