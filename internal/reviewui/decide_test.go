@@ -458,3 +458,34 @@ func TestOperationsAreLetGoByOperators(t *testing.T) {
 		t.Error("the operation was not let go")
 	}
 }
+
+// What a reviewer has put right at the destination is found by the read before a send. Where no other read
+// comes, the choice is there, although the last read shows that it would send nothing.
+func TestAChoiceIsThereWhereNoReadComes(t *testing.T) {
+	s := newShop(t)
+	foreign, err := s.world.Seed(intent.Fields{"order_id": "K-1", "amount_cents": json.Number("1")}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.write(t, order("K-1", nil))
+	if r := s.record(t, id); r.State != ledger.Review || !r.Due.IsZero() {
+		t.Fatalf("%s, due %s; want a review without a further read", r.Phase(), r.Due)
+	}
+	page := reviewer.get(t, s, writePath(id))
+	checkPage(t, page)
+	if n := page.all(byID("choice-retry")); len(n) != 1 {
+		t.Fatalf("%d choices to send: %s", len(n), page.text())
+	} else if _, off := attr(n[0], "disabled"); off {
+		t.Error("the choice to send is off, and no read comes that puts it on")
+	}
+	if err := s.world.Remove(foreign.ID); err != nil {
+		t.Fatal(err)
+	}
+	f := filled(t, s, reviewer, id, "retry")
+	if a := reviewer.send(t, s, http.MethodPost, writePath(id)+"/decision", f); a.Status != http.StatusSeeOther {
+		t.Fatalf("status %d: %s", a.Status, a.text())
+	}
+	if r := s.record(t, id); r.Settlement != ledger.Verified {
+		t.Errorf("%s; want it sent and verified", r.Phase())
+	}
+}

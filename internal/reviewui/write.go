@@ -108,7 +108,7 @@ func (d *app) showWrite(v *visit, status int, view service.View, not decision, y
 		if decisions[c.Word].label == "" || !c.Allowed && !belongs(c.Word, r.State) {
 			continue // it is for writes in other states
 		}
-		one := choiceOf(c)
+		one := choiceOf(c, view)
 		if slices.ContainsFunc(b.Choices, func(o choice) bool { return o.Value == one.Value }) {
 			continue
 		}
@@ -298,7 +298,7 @@ func classOf(e ledger.Event) string {
 	return "other"
 }
 
-func choiceOf(c engine.Choice) choice {
+func choiceOf(c engine.Choice, view service.View) choice {
 	one := choice{Choice: c, Value: string(c.Word), Label: decisions[c.Word].label}
 	if c.Force {
 		one.Value += forced
@@ -309,10 +309,12 @@ func choiceOf(c engine.Choice) choice {
 		}
 	}
 	one.Effect, one.Danger = report.Sentence(c.Effect), report.Sentence(c.Danger)
+	// A read can show later what has been put right at the destination, if one comes and it matters.
+	matters := c.Word != engine.WordCompensate || view.Intent.Reversibility == intent.Compensable
 	switch {
 	case !c.Allowed:
 		one.Off = report.Sentence(c.Why)
-	case c.NoEffect:
+	case c.NoEffect && !(matters && view.Record.Due.IsZero()):
 		one.Off = one.Effect
 	}
 	return one
