@@ -392,7 +392,10 @@ func waitingWrite(w service.Waiting) waiting {
 	if w.Summary != "" {
 		one.Title = report.Clip(w.Summary, 2*maxName)
 	}
-	one.Why, one.Sets = report.Sentence(r.Reason), cmp.Or(namedValues(w.Business), sets(r))
+	one.Why, one.Sets = report.Sentence(r.Reason), sets(r)
+	if named := w.Business; named.Amount+named.Subject+named.Customer != "" {
+		one.Sets = namedValues(named)
+	}
 	one.From = report.Clip("tool "+r.Tool+", workflow "+r.Workflow, 2*maxName)
 	if r.Overdue {
 		one.Badges = append(one.Badges, badge{"bad", "!", "overdue"})
@@ -423,11 +426,12 @@ func waitingWrite(w service.Waiting) waiting {
 	return one
 }
 
-// namedValues are the values that the kind declares as what an approver reads first.
+// namedValues are the values that the kind declares as what an approver reads first, without
+// those that the summary has.
 func namedValues(b service.Business) string {
 	var all []string
 	for _, named := range []struct{ name, value string }{{"amount", b.Amount}, {"subject", b.Subject}, {"customer", b.Customer}} {
-		if named.value != "" {
+		if named.value != "" && !strings.Contains(b.Summary, named.value) {
 			all = append(all, named.name+" "+report.Clip(named.value, maxName))
 		}
 	}

@@ -295,7 +295,7 @@ func TestInboxCountsAndOrders(t *testing.T) {
 	}
 }
 
-// A row has what an approver decides by, and the filters leave those of one tool, with the
+// A row has what an approver decides by, once, and the filters leave those of one tool, with the
 // counts that each link leads to.
 func TestInboxRowsAndFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -306,10 +306,14 @@ func TestInboxRowsAndFilters(t *testing.T) {
 		s.review(t, "B-1") // of the tool charge
 		a := reviewer.get(t, s, "/inbox")
 		page := a.text()
-		for _, want := range []string{"Create order A-1 for €19.99", "amount €19.99", "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits because: needs approval (3), the record differs (1)"} {
+		for _, want := range []string{"Create order A-1 for €19.99", "tool refund, workflow run-1", "Tool: <charge> (1), charge (1), refund (2)", "Waits because: needs approval (3), the record differs (1)"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page lacks %q:\n%s", want, page)
 			}
+		}
+		// The amount is in the link of a row and in the label of its checkbox, and not repeated.
+		if n := strings.Count(page, "€19.99"); n != 2*4 {
+			t.Errorf("the amount is there %d times, want twice for each of 4 rows", n)
 		}
 		for _, n := range a.all(tag("a")) {
 			link, _ := attr(n, "href")
@@ -415,4 +419,12 @@ func TestTheReasonOfTheCallerIsOnThePage(t *testing.T) {
 			t.Errorf("the page lacks the reason:\n%s", page)
 		}
 	})
+}
+
+// What the summary does not have of the declared values is below it, by name.
+func TestNamedValues(t *testing.T) {
+	got := namedValues(service.Business{Summary: "Create order A-1 for $29.99", Amount: "$29.99", Subject: "A parcel", Customer: "Ada"})
+	if want := "subject A parcel · customer Ada"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
