@@ -60,7 +60,8 @@ func judge(p *person, script string) found {
 	return got
 }
 
-// sights are the ways in which each page is looked at.
+// sights are the ways in which each page is looked at. Phones have 390 pixels and more; what fits
+// into 360 fits there.
 var sights = []struct {
 	name   string
 	width  int64
@@ -72,15 +73,18 @@ var sights = []struct {
 // they are not.
 const picturesVar = "READBACK_BROWSERTEST_PICTURES"
 
-// keep writes a picture of the whole page.
-func (p *person) keep(page, sight string) {
+// keep writes a picture of the whole page. (chromedp's own of a whole page is shifted where the page
+// is laid out from right to left.)
+func (p *person) keep(page, sight string, width int64) {
 	p.t.Helper()
 	dir := os.Getenv(picturesVar)
 	if dir == "" {
 		return
 	}
 	var shot []byte
-	p.do("take the picture", chromedp.FullScreenshot(&shot, 100))
+	p.do("make the window as high as the page", emulation.SetScrollbarsHidden(true))
+	p.do("take the picture", chromedp.EmulateViewport(width, max(800, look[int64](p, "document.documentElement.scrollHeight"))), chromedp.CaptureScreenshot(&shot),
+		chromedp.EmulateViewport(width, 800), emulation.SetScrollbarsHidden(false))
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(page+" "+sight), "-")
 	if err := os.WriteFile(filepath.Join(dir, strings.Trim(name, "-")+".png"), shot, 0o600); err != nil {
 		p.t.Fatal(err)
@@ -124,16 +128,15 @@ func TestAccessible(t *testing.T) {
 	script, err := axe()
 	need.Have(t, err)
 	const tenant = "axe"
-	all := pages(t, s, tenant)
 	ada := s.person(t, tenant, "operator", "ada")
 	rules := map[string]bool{}
-	for _, page := range all {
-		ada.open(page)
+	for _, page := range states(t, s, ada, tenant) {
+		ada.visit(page)
 		look[any](ada, "document.querySelectorAll('details').forEach(d => d.open = true), null")
 		for _, sight := range sights {
 			ada.see(sight.width, sight.scheme)
 			look[any](ada, fmt.Sprintf("document.documentElement.dir = %q, null", map[bool]string{true: "rtl", false: "ltr"}[sight.rtl]))
-			ada.keep(page, sight.name)
+			ada.keep(page.String(), sight.name, sight.width)
 			got := judge(ada, script)
 			if len(got.Violations) > 0 {
 				t.Errorf("%s, %s:\n%s", page, sight.name, strings.Join(got.Violations, "\n"))
@@ -167,11 +170,10 @@ func TestAccessible(t *testing.T) {
 func TestKeysReachEverything(t *testing.T) {
 	s := theSite(t)
 	const tenant = "keys"
-	all := pages(t, s, tenant)
 	ada := s.person(t, tenant, "operator", "ada")
 	ada.unfollowing()
-	for _, page := range all {
-		ada.open(page)
+	for _, page := range states(t, s, ada, tenant) {
+		ada.visit(page)
 		want := look[int](ada, `(() => {
 			const shown = e => e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.tabIndex >= 0;
 			window.goals = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex]")].filter(shown);
@@ -190,7 +192,7 @@ func TestKeysReachEverything(t *testing.T) {
 		for i := range keys {
 			keys[i] = chromedp.KeyEvent(kb.Tab)
 		}
-		ada.do("go through "+page, keys...)
+		ada.do("go through "+page.String(), keys...)
 		if missed := look[[]string](ada, "window.goals.filter(g => !window.met.has(g)).map(g => g.outerHTML.slice(0, 120))"); len(missed) > 0 {
 			t.Errorf("%s: Tab does not reach %q", page, missed)
 		}
