@@ -24,6 +24,10 @@ func (m *mine) stories() {
 		story()
 	}
 	eventually(m.t, "the notices", func() bool { return m.hook.got.Load() > 3 })
+	eventually(m.t, "a notification", func() bool {
+		text := m.hook.replies.String()
+		return strings.Contains(text, "readback.notification") && strings.Contains(text, "Waits for approval: ") && strings.Contains(text, "Is in review: ")
+	})
 }
 
 // hear stores a response of an API, and returns it.

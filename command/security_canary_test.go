@@ -169,7 +169,9 @@ type mine struct {
 	headsKey string
 }
 
-const mineRedaction = `redaction:
+const mineRedaction = `notifications:
+  - {name: reviewers, destination: "webhook:ops", window: 1s, lines: 50}
+redaction:
   keys:
     - {id: now, key_env: REDACTION_KEY}
     - {id: before, key_env: REDACTION_KEY_BEFORE}
