@@ -51,10 +51,12 @@ func ShownEvents(all []ledger.Event) []ledger.Event {
 // in which every character is visible; values of callers are part of it.
 type Business struct {
 	// Summary is what the write is to do: "Create order A-1 for $29.99".
-	Summary string
+	Summary string `json:"summary" jsonschema:"what the write is to do, for people: Create order A-1 for $29.99"`
 	// Amount, Subject and Customer are the values of the fields that the kind declares as such, ""
 	// where there is none.
-	Amount, Subject, Customer string
+	Amount   string `json:"amount,omitempty" jsonschema:"the amount that it is about, with its currency, where its kind declares one"`
+	Subject  string `json:"subject,omitempty" jsonschema:"its subject, where its kind declares one"`
+	Customer string `json:"customer,omitempty" jsonschema:"its customer, where its kind declares one"`
 }
 
 // business describes a record as it may be shown, by the intent in it.

@@ -7,6 +7,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -74,6 +75,7 @@ func unreadOf(all []ledger.Unread) []Unread {
 
 // Account is everything about one write, except its events.
 type Account struct {
+	service.Business
 	Write   Row             `json:"write"`
 	Outcome engine.Outcome  `json:"outcome"`
 	Intent  json.RawMessage `json:"intent,omitempty" jsonschema:"what was declared; it is not there once the write was pruned"`
@@ -183,6 +185,7 @@ type Inbox struct {
 
 // Waiting is a write that waits for a reviewer.
 type Waiting struct {
+	service.Business
 	Write Row    `json:"write"`
 	Risk  string `json:"risk,omitempty" jsonschema:"the risk class that was declared"`
 	Final bool   `json:"final,omitempty" jsonschema:"what it does, or may have done, cannot be taken back"`

@@ -164,7 +164,7 @@ func (c *call) inbox(ctx context.Context) (reply, error) {
 	out := Inbox{Writes: []Waiting{}, Steps: append([]gate.PendingApproval{}, in.Steps...), Sagas: append([]saga.Saga{}, in.Sagas...),
 		More: in.More, Unread: unreadOf(in.Unread)}
 	for _, w := range in.Writes {
-		out.Writes = append(out.Writes, Waiting{Write: rowOf(w.Record), Risk: string(w.Risk), Final: w.Final})
+		out.Writes = append(out.Writes, Waiting{Business: w.Business, Write: rowOf(w.Record), Risk: string(w.Risk), Final: w.Final})
 	}
 	return reply{status: http.StatusOK, body: out}, nil
 }

@@ -120,7 +120,7 @@ func (c *call) account(ctx context.Context) (reply, error) {
 		return reply{}, err
 	}
 	r := v.Record
-	a := Account{Write: rowOf(r), Outcome: v.Outcome, Intent: r.Intent, Before: r.Before, Evidence: r.Evidence, Mismatches: r.Mismatches,
+	a := Account{Business: v.Business, Write: rowOf(r), Outcome: v.Outcome, Intent: r.Intent, Before: r.Before, Evidence: r.Evidence, Mismatches: r.Mismatches,
 		Parent: r.Parent, Need: r.Need, Agreed: r.Agreed, Overdue: r.Overdue, Yielded: r.Yielded, Pruned: r.Tombstone, Choices: v.Choices}
 	return reply{status: http.StatusOK, body: a}, nil
 }

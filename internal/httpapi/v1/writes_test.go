@@ -250,8 +250,11 @@ func TestHeldWaitsForAPerson(t *testing.T) {
 			t.Fatalf("%+v", out)
 		}
 		account := into[Account](b.ask(reviewer, "GET", writePath(out.ID, "/record"), "").want(200))
-		if len(account.Choices) == 0 || account.Write.RequestedBy != "agent-1" {
+		if len(account.Choices) == 0 || account.Write.RequestedBy != "agent-1" || account.Summary != "Create order A-1 for €19.99" || account.Amount != "€19.99" {
 			t.Errorf("%s", validJSON(t, account))
+		}
+		if in := into[Inbox](b.ask(reviewer, "GET", "/v1/inbox", "").want(200)); len(in.Writes) != 1 || in.Writes[0].Business != account.Business {
+			t.Errorf("%s; want %+v", validJSON(t, in), account.Business)
 		}
 		b.ask(agent, "POST", writePath(out.ID, "/decision"), `{"word":"approve","reason":"I think so"}`).problem(forbidden)
 		digest := account.Write.Digest
