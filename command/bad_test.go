@@ -172,7 +172,7 @@ func TestDestinationDownAfterTheSend(t *testing.T) {
 
 func TestLedgerThatIsNoLedger(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())
-	says(t, p.want(exitUnavailable, p.run("list")), p.ledger, "does not exist", "`readback submit` makes it")
+	says(t, p.want(exitUnavailable, p.run("list")), p.ledger, "does not exist", "`readback submit` or `readback serve` makes it")
 	garbage := strings.Repeat("this is no database, but a text of notes.  ", 500)
 	p.write("readback.db", garbage)
 	p.refused(exitUnavailable, "ledger_corrupt", order("A-1", ""), "ledger corrupt", p.ledger, "Keep the file as it is", "Nothing was sent")

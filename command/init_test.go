@@ -129,7 +129,7 @@ func TestInitKnowsWhatIsIncluded(t *testing.T) {
 			continue
 		}
 		b, wanted, err := destinationOf(name, ".")
-		if err != nil || b == nil || len(wanted) == 0 {
+		if err != nil || b == nil || len(wanted) == 0 && name != "shop" { // another test adds the type shop, which has no settings
 			t.Errorf("%s: %v, %d questions", name, err, len(wanted))
 		}
 	}

@@ -20,7 +20,7 @@ func TestBlockedSaysByWhom(t *testing.T) {
 	prior := id(t, p.submit(exitVerified, keyed("wf-1", "1999")))
 	r := p.submit(exitRefused, keyed("wf-2", "1999"))
 	says(t, r, "workflow wf-1", "step step-A-1", "tool create_order", "write "+prior, "state settled (verified)",
-		"outcome The order at \"orders\" was read back and is as declared.", "readback operation release --id "+prior)
+		"outcome The order at \"orders\" was read back and is as requested.", "readback operation release --id "+prior)
 	failed := decode(t, p.submit(exitRefused, keyed("wf-2", "1999"), "--json"))["error"].(map[string]any)
 	before := failed["prior"].(map[string]any)
 	if failed["kind"] != "blocked" || before["workflow"] != "wf-1" || before["write"] != prior || before["differs"] != false ||

@@ -79,7 +79,7 @@ func TestLostAnswerEndToEnd(t *testing.T) {
 	p.configure(ordersProcess(t, "--log", log, "--fault", "lost-answer,op=create,times=1"), "")
 	file := p.write("intent.json", order("A-1", ""))
 	for range 2 {
-		says(t, p.want(exitVerified, end(p.process("", "submit", "-f", file))), "verified wr_", "read back and is as declared")
+		says(t, p.want(exitVerified, end(p.process("", "submit", "-f", file))), "verified wr_", "read back and is as requested")
 	}
 	effects, err := orders.ReadLog(log)
 	if err != nil {

@@ -71,7 +71,7 @@ func serve(t *testing.T) contracttest.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := gate.New(l, &gate.Options{Rules: set, Risks: risks, Reader: e, BaseURL: "http://gate.test/api/v1", Logger: quiet})
+	g := gate.New(l, &gate.Options{Rules: set, Risks: risks, Reader: e, BaseURL: "http://gate.test/api/v1", ReviewUI: "http://gate.test", Logger: quiet})
 	ctx, end := context.WithCancel(t.Context())
 	working := make(chan error, 1)
 	go func() { working <- g.Work(ctx) }()
