@@ -2,7 +2,9 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -267,9 +269,14 @@ func (c Config) unfitNotifications(reg *connectors.Registry, there map[string]bo
 			err = p.Check(intent.Create)
 		}
 		if err == nil {
-			w := n.Intent(n.Tenants[0], Message{ID: "sample-0123456789abcdef", Subject: "1 item waits for a reviewer", Text: "Create order A-1", At: time.Unix(0, 0)})
+			m := Message{ID: "sample-0123456789abcdef", Subject: "1 item waits for a reviewer", Text: "Create order A-1", At: time.Unix(0, 0)}
+			w := n.Intent(n.Tenants[0], m)
 			if err = w.Validate(); err == nil {
 				err = verify.Fits(conn, p, w)
+			}
+			m.ID = "sample-fedcba9876543210"
+			if err == nil && !p.FreshKeys && reflect.DeepEqual(w.Key, n.Intent(n.Tenants[0], m).Key) {
+				err = errors.New("its key is the same for each message, so that the second would be taken for the first; want {id} in it")
 			}
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -53,6 +54,11 @@ notifications:
 	got := problems(t, begin+"  - {name: approvals, destination: chat, kind: message, key: {channel: general, reference: '{id}'}, expect: {text: '{text}'}}\n", environment("S", hookSecret, "TOKEN", "xoxb-1"))
 	if len(got) != 1 {
 		t.Errorf("a channel that is no id: %q", got)
+	}
+	rows := strings.Replace(begin, "webhooks:", "  orders: {type: simulated, url: 'http://127.0.0.1:1', class: plain}\nwebhooks:", 1)
+	got = problems(t, rows+"  - {name: approvals, destination: orders, kind: order, key: {order_id: approvals}, expect: {note: '{text}'}}\n", environment("S", hookSecret, "TOKEN", "xoxb-1"))
+	if len(got) != 1 || !strings.Contains(got[0], "its key is the same for each message, so that the second would be taken for the first; want {id} in it") {
+		t.Errorf("one key for all messages: %q", got)
 	}
 }
 
