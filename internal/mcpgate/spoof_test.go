@@ -1,8 +1,11 @@
 package mcpgate_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,6 +152,44 @@ func TestLogMessagesOfASharedWorkflow(t *testing.T) {
 		}
 		if got := first.take(); got != "" {
 			t.Errorf("a session got %q", got)
+		}
+	})
+}
+
+// TestAToolThatIsNotDoneYet: a result that says it needs input, without a request for any, is
+// no result of a call that was done.
+func TestAToolThatIsNotDoneYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := func(context.Context) (sdk.Transport, error) {
+			ours, theirs := net.Pipe()
+			go func() {
+				defer func() { _ = ours.Close() }()
+				lines := bufio.NewScanner(ours)
+				for lines.Scan() {
+					var m struct {
+						ID     json.RawMessage `json:"id"`
+						Method string          `json:"method"`
+					}
+					_ = json.Unmarshal(lines.Bytes(), &m)
+					result := map[string]string{
+						"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"up","version":"1"}}`,
+						"tools/list": `{"tools":[{"name":"say","inputSchema":{"type":"object"}}]}`,
+						"tools/call": `{"resultType":"input_required","requestState":"later","content":[]}`,
+					}[m.Method]
+					if result != "" {
+						_, _ = fmt.Fprintf(ours, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)
+					}
+				}
+			}()
+			return &sdk.IOTransport{Reader: theirs, Writer: theirs}, nil
+		}
+		conn, err := mcp.New(mcp.None(), mcp.Options{Server: mcp.Server{Transport: up}, WriteOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := newBench(t, conn, nil, nil)
+		if r := b.call(b.stdio(agent("acme"), nil), "say", map[string]any{}, nil); r.Status != "review" {
+			t.Errorf("%+v", r)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/readback-go/readback/internal/config"
@@ -115,6 +116,10 @@ func (s *Sender) shown(n config.Notification, l line) string {
 	return text
 }
 
+// web is the beginning of an address that programs of mail and chat make a link of, without a
+// scheme.
+var web = regexp.MustCompile(`(?i)\b(www)\.`)
+
 // foreign is text of others: one line, never a link and never markup. In Slack it is code, in
 // which Slack finds neither.
 func foreign(n config.Notification, text string) string {
@@ -122,7 +127,7 @@ func foreign(n config.Notification, text string) string {
 	if n.Slack {
 		return "`" + strings.ReplaceAll(escaped(text), "`", "'") + "`"
 	}
-	return strings.ReplaceAll(text, "://", "[://]")
+	return web.ReplaceAllString(strings.ReplaceAll(text, "://", "[://]"), "$1[.]")
 }
 
 // ours is text of our own in the form of the notification.

@@ -421,14 +421,14 @@ func TestTextOfOthersIsData(t *testing.T) {
 		slack bool
 		want  string
 	}{
-		"plain": {false, "- Waits for approval: Create order \"<!channel>*a*`b`https[://]evil.example\" for $1,999.00\n"},
-		"slack": {true, "- Waits for approval: `Create order \"&lt;!channel&gt;*a*'b'https://evil.example\" for $1,999.00`\n"},
+		"plain": {false, "- Waits for approval: Create order \"<!channel>*a*`b`https[://]evil.example WWW[.]evil.example\" for $1,999.00\n"},
+		"slack": {true, "- Waits for approval: `Create order \"&lt;!channel&gt;*a*'b'https://evil.example WWW.evil.example\" for $1,999.00`\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t)
 				defer b.live(b.sender(b.ledger, b.engine, chat(func(n *config.Notification) { n.Slack = c.slack })))()
-				b.do(order("acme", "<!channel>*a*`b`https://evil.example", nil))
+				b.do(order("acme", "<!channel>*a*`b`https://evil.example WWW.evil.example", nil))
 				time.Sleep(time.Hour)
 				got := b.messages()
 				if len(got) != 1 || !strings.Contains(got[0], c.want) {
