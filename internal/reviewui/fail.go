@@ -69,7 +69,7 @@ var known = []struct {
 	{ledger.ErrDigestMismatch, http.StatusConflict, "Another write", ""},
 	{saga.ErrNotWaiting, http.StatusConflict, "It does not wait for this", ""},
 	{saga.ErrTooLate, http.StatusConflict, "Too late", ""},
-	{guards.ErrNotStopped, http.StatusConflict, "Not stopped", ""},
+	{guards.ErrNotStopped, http.StatusConflict, "Not stopped", "This stop is not there any more: another operator may have released it. Nothing was changed. Read the stops as they are now."},
 	{guards.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
 	{saga.ErrIncomplete, http.StatusUnprocessableEntity, "Incomplete", ""},
 	{ledger.ErrUnsure, http.StatusServiceUnavailable, "Not known", "The connection to the ledger broke: your request was recorded, or was not. Open the page again before you repeat it."},
