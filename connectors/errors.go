@@ -52,9 +52,9 @@ type Error struct {
 // fateWords describe the fate of one call.
 var fateWords = map[Fate]string{
 	FateNotSent:   "nothing was sent",
-	FateRefused:   "refused",
-	FateThrottled: "throttled",
-	FateLogin:     "the login was refused",
+	FateRefused:   "the destination refused it",
+	FateThrottled: "the destination asked to wait",
+	FateLogin:     "the destination refused the login",
 }
 
 // Error begins with what is known.
@@ -66,11 +66,16 @@ func (e *Error) Error() string {
 	return e.text(known)
 }
 
+// text leaves out what the cause or the known part says as well.
 func (e *Error) text(known string) string {
-	if e.Code != "" {
+	cause := fmt.Sprint(e.Err)
+	if e.Code != "" && !strings.Contains(cause, e.Code) {
 		known += " (" + e.Code + ")"
 	}
-	return fmt.Sprintf("%s: %v", known, e.Err)
+	if fateWords[e.Fate] != "" {
+		cause = strings.TrimPrefix(cause, "the destination answered ")
+	}
+	return known + ": " + cause
 }
 
 // Unwrap returns the cause.

@@ -51,12 +51,13 @@ func TestFateOf(t *testing.T) {
 func TestErrorSaysWhatIsKnownFirst(t *testing.T) {
 	cause := errors.New("it broke")
 	for want, err := range map[string]error{
-		"not applied: nothing was sent: it broke": connectors.NotSent(cause),
-		"not applied: refused (422): it broke":    connectors.Refused("422", cause),
-		"not applied: refused (409): it broke":    connectors.Conflict("409", cause),
-		"not applied: throttled: it broke":        connectors.Throttled(0, cause),
-		"unknown whether applied (502): it broke": &connectors.Error{Code: "502", Err: cause},
-		"unknown whether applied: it broke":       &connectors.Error{Fate: connectors.FateAnswered, Err: cause},
+		"not applied: nothing was sent: it broke":                           connectors.NotSent(cause),
+		"not applied: the destination refused it (422): it broke":           connectors.Refused("422", cause),
+		"not applied: the destination refused it (409): it broke":           connectors.Conflict("409", cause),
+		"not applied: the destination asked to wait: it broke":              connectors.Throttled(0, cause),
+		"not applied: the destination refused it: 422 Unprocessable Entity": connectors.Refused("422", errors.New("the destination answered 422 Unprocessable Entity")),
+		"unknown whether applied (502): it broke":                           &connectors.Error{Code: "502", Err: cause},
+		"unknown whether applied: it broke":                                 &connectors.Error{Fate: connectors.FateAnswered, Err: cause},
 	} {
 		if got := err.Error(); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)

@@ -146,7 +146,7 @@ func TestAnAnswerWithoutAnID(t *testing.T) {
 				b.engine = b.engineOn(b.ledger, d, nil)
 				out := b.do(order("A-1", intent.Create))
 				b.worked(time.Hour)
-				if got := b.state(out.ID); out.Status != ledger.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "a send was answered") {
+				if got := b.state(out.ID); out.Status != ledger.StatusReview || got.Sends != 1 || !strings.Contains(got.Reason, "the destination accepted a send") {
 					t.Errorf("%s after %d sends: %s%s", out.Status, got.Sends, got.Reason, b.life(out.ID))
 				}
 			})

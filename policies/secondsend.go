@@ -55,7 +55,7 @@ func SecondSend(c Case) Permit {
 	case c.Sends-c.Unsent >= c.Budget:
 		return refuse("the budget of sends is used up")
 	case !c.Unknown && !c.Answered && !present(c) && (c.LastConflict || c.Verdict != verify.Mismatched):
-		return Permit{Allowed: true, Row: rowNothingSent, Reason: "every send so far was provably not applied"}
+		return Permit{Allowed: true, Row: rowNothingSent, Reason: "no send so far took effect"}
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
@@ -153,11 +153,11 @@ func gone(c Case) bool {
 func whyGone(c Case) string {
 	switch {
 	case c.Named != "" && c.Verdict == verify.Absent:
-		return fmt.Sprintf("a send was answered with record %q, which is not there: it was rolled back, or another actor removed it", c.Named)
+		return fmt.Sprintf("the destination accepted a send and named record %q, which is not there: it was rolled back, or another actor removed it", c.Named)
 	case !c.EffectSeen && c.Verdict == verify.Absent:
-		return "a send was answered with yes, and no record is there: it was not stored, was rolled back, or another actor removed it"
+		return "the destination accepted a send, and no record is there: it was not stored, was rolled back, or another actor removed it"
 	case !c.EffectSeen:
-		return "a send was answered with yes, and the record is as before: it was not stored, was rolled back, or another actor set it back"
+		return "the destination accepted a send, and the record is as before: it was not stored, was rolled back, or another actor set it back"
 	}
 	return "its effect was seen before and is gone: another actor may have taken it back on purpose"
 }
@@ -197,7 +197,7 @@ func InWindow(c Case, slack time.Duration) bool {
 // can still have arrived. A new key follows an answered send only.
 func conclusive(c Case) Permit {
 	if !Conclusive(c) {
-		return refuse("absence is not conclusive: " + missingProof(c))
+		return refuse("it is not certain that no send took effect: " + missingProof(c))
 	}
 	return Permit{Allowed: true, NewKey: replayed(c), NeedsRecheck: true, Row: RowAbsence,
 		Reason: "a read after the time in which a send can arrive shows the state from before"}
@@ -266,9 +266,9 @@ func knownNotApplied(c Case) (string, bool) {
 	case c.Sends == 0:
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c) && !unshown(c):
-		return "every send was provably not applied", true
+		return "no send took effect", true
 	case madeByAnother(c) && (!c.Unknown && c.Conclusive || settledFate(c)):
-		return fmt.Sprintf("write %s made the record under the unique key, so that this create cannot have been applied", c.MadeBy), true
+		return fmt.Sprintf("write %s made the record under this key, so that this one cannot have taken effect", c.MadeBy), true
 	case Conclusive(c) && c.Verdict == verify.Stale:
 		return "the record is as it was before the send, and no send can arrive any more", true
 	case Conclusive(c):

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func bounded(c Case, d Decision) Decision {
 		}
 	case Fail:
 		if _, known := knownNotApplied(c); !known {
-			why = "it is not known that nothing was applied"
+			why = "it is not known that nothing took effect"
 		}
 	case Compensate:
 		why = notUndoable(c)
@@ -203,9 +204,18 @@ func notTakenUp(c Case) (Decision, bool) {
 		return Decision{}, false
 	}
 	if !refusedForNow(c) || c.Late || undeliverable(c) {
-		return Decision{Kind: Fail, Rule: "retry", Reason: why + ": " + c.LastRefusal}, true
+		return Decision{Kind: Fail, Rule: "retry", Reason: answer(c, why)}, true
 	}
-	return waitThenRetry(c, backoffAfter(c.Unsent, c.RetryAfter), why), true
+	d := waitThenRetry(c, backoffAfter(c.Unsent, c.RetryAfter), why)
+	if d.Kind == Wait {
+		d.Reason = answer(c, why)
+	}
+	return d, true
+}
+
+// answer is why a send had no effect, as the connector describes it; otherwise if it does not.
+func answer(c Case, otherwise string) string {
+	return cmp.Or(strings.TrimPrefix(c.LastRefusal, "not applied: "), otherwise)
 }
 
 // refusedForNow reports whether the last send was not accepted, for a temporary reason.
@@ -371,12 +381,12 @@ func settledAbsent(c Case) (Decision, bool) {
 		return Decision{Kind: Fail, Rule: "not applied", Reason: why}, true
 	}
 	permit := SecondSend(c)
-	reason := "whether it was applied cannot be found out: " + permit.Reason
+	reason := "whether it took effect cannot be found out: " + permit.Reason
 	switch {
 	case gone(c):
 		reason = permit.Reason
 	case slices.Contains(c.Profile.Irreversible, c.Intent.Write):
-		reason = "it may have been applied and cannot be taken back: " + permit.Reason
+		reason = "it may have taken effect and cannot be taken back: " + permit.Reason
 	}
 	return Decision{Kind: Escalate, Rule: "escalate", Reason: explain(c, reason)}, true
 }
@@ -386,8 +396,8 @@ func unproven(c Case) (Decision, bool) {
 	why := map[verify.Verdict]string{
 		verify.Unavailable:   "the destination could not be read in time",
 		verify.Indeterminate: "the time is up and nothing is proven",
-		verify.Duplicated:    "there is more than was declared",
-		verify.Collateral:    "something changed that the intent does not mention",
+		verify.Duplicated:    "there are more records than requested",
+		verify.Collateral:    "a field that was not requested has changed",
 	}[c.Verdict]
 	if why == "" {
 		return Decision{}, false
@@ -415,11 +425,11 @@ func Recheck(c Case, verified bool) Decision {
 	case verified && c.Failed:
 		return says(Escalate, "it was verified, and a later report says that it failed")
 	case c.Verdict == verify.Duplicated, verified && c.Ours:
-		return says(Escalate, "a later read showed more records than declared")
+		return says(Escalate, "a later read showed more records than requested")
 	case verified && c.Again:
 		return says(Escalate, "it was verified, deleted since, and made again: an earlier send arrived late")
 	case !verified && came:
-		return says(Escalate, "it was settled as not applied, or as undone, and a later read showed it")
+		return says(Escalate, "it ended as not applied or undone, and a later read showed it")
 	case !c.Conclusive && c.Since < lag(c):
 		return says(Wait, "the read may be older than the send")
 	case verified && gone && c.Profile.Proof == "": // otherwise what is gone is not the effect

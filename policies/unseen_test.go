@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -65,6 +66,15 @@ func TestWriteOnly(t *testing.T) {
 				t.Errorf("%s: %q, want %s with %q: %s", got.Kind, got.Reason, d.want, d.says, d.reason)
 			}
 		})
+	}
+}
+
+// The caller reads why the destination refused, once.
+func TestReasonOfARefusal(t *testing.T) {
+	refusal := connectors.Refused("422", errors.New("the destination answered 422 Unprocessable Entity")).Error()
+	c := with(lost(), fate(connectors.FateRefused), func(c *policies.Case) { c.LastRefusal = refusal })
+	if d := policies.Decide(c, policies.Standard()); d.Kind != policies.Fail || d.Reason != "the destination refused it: 422 Unprocessable Entity" {
+		t.Errorf("%s: %q", d.Kind, d.Reason)
 	}
 }
 

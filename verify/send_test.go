@@ -53,7 +53,7 @@ func TestSend(t *testing.T) {
 		"any error": {"an error of no known kind says nothing", answer(errNet), connectors.FateUnknown, "299", false, 0, "reset"},
 		"not sent":  {"proof that nothing left us", answer(connectors.NotSent(errNet)), connectors.FateNotSent, "", false, 0, "nothing was sent"},
 		"refused":   {"a definite no", answer(connectors.Refused("422", errNet)), connectors.FateRefused, "422", false, 0, "refused"},
-		"throttled": {"not now", answer(connectors.Throttled(time.Minute, errNet)), connectors.FateThrottled, "", false, time.Minute, "throttled"},
+		"throttled": {"not now", answer(connectors.Throttled(time.Minute, errNet)), connectors.FateThrottled, "", false, time.Minute, "asked to wait"},
 		"conflict":  {"it exists already", answer(connectors.Conflict("409", errNet)), connectors.FateRefused, "409", true, 0, "refused"},
 		"wrapped":   {"the kind is kept under a wrapping", answer(fmt.Errorf("orders: %w", connectors.Refused("400", errNet))), connectors.FateRefused, "400", false, 0, "orders"},
 		"known code, unknown fate": {"a 503 says nothing, whatever it asks for",
@@ -137,7 +137,7 @@ func TestRead(t *testing.T) {
 		"error":     {"a failure is no absence", func() (connectors.Observation, error) { return connectors.Observation{}, errors.New("503") }, nil, "503"},
 		"login": {"a read applies nothing", func() (connectors.Observation, error) {
 			return connectors.Observation{}, fmt.Errorf("search: %w", connectors.LoginRefused("401", errors.New("token expired")))
-		}, nil, "search: the login was refused (401): token expired"},
+		}, nil, "search: the destination refused the login (401): token expired"},
 		"kind": {"a read applies nothing", func() (connectors.Observation, error) {
 			return connectors.Observation{}, &connectors.Error{Code: "502", Err: io.EOF}
 		}, nil, "failed (502): EOF"},

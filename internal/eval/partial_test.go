@@ -124,7 +124,7 @@ func TestAFailedReadSaysNothingOfWrites(t *testing.T) {
 				f := s.load(two + "checks: {exactly: true, unaccounted: [{destination: orders, kind: order, of: all}]}\n")
 				r, err := eval.Run(t.Context(), f, &reg, eval.Options{})
 				if err != nil || r.Verdict() != eval.VerdictUnchecked || strings.Contains(r.Text(), "applied") ||
-					strings.Count(r.Text(), "search: the login was refused (401): token expired") != 5 {
+					strings.Count(r.Text(), "search: the destination refused the login (401): token expired") != 5 {
 					t.Errorf("%v, a failed read is not reported as one:\n%s", err, r.Text())
 				}
 			})

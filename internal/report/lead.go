@@ -232,6 +232,11 @@ func (l Lead) sent() string {
 		return "It was sent " + times + "; whether that took effect is not known from the response."
 	case r.Answered:
 		return "It was sent " + times + ", and the destination accepted it."
+	case connectors.Fate(r.LastFate) == connectors.FateRefused:
+		if r.Refusal != nil && r.Refusal.Message != "" {
+			return fmt.Sprintf("It was sent %s. The destination answered %q.", times, Clip(r.Refusal.Message, maxText))
+		}
+		return "It was sent " + times + "." // the reason says how it was refused
 	}
 	return "It was sent " + times + "; the response is not known."
 }

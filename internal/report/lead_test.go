@@ -99,6 +99,11 @@ var leadCases = map[string]leadCase{
 		r.Refusal = &ledger.Refusal{Message: "amount is too large"}
 	}, nil, nil, false, false,
 		`The agent wanted to create order A-1 for $29.99. Nothing took effect: the destination refused it. It answered "amount is too large". It was not done: the destination refused the send.`},
+	"not applied, refused at once": {"the response is known", intent.Create, ledger.Settled, ledger.NotApplied, func(r *ledger.Record) {
+		r.Sends, r.LastFate, r.Reason = 1, string(connectors.FateRefused), "the destination refused it: 422 Unprocessable Entity"
+		r.Refusal = &ledger.Refusal{Message: "amount is too large"}
+	}, nil, nil, false, false,
+		`The agent wanted to create order A-1 for $29.99. The destination was not read back. It was sent once. The destination answered "amount is too large". It was not done: the destination refused it: 422 Unprocessable Entity.`},
 	"not applied, never sent": {"a condition", intent.Update, ledger.Settled, ledger.NotApplied, func(r *ledger.Record) { r.Reason = "there is no such record; nothing was sent" }, []string{}, nil, false, false,
 		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 was not there. Nothing was sent. It was not done: there is no such record; nothing was sent."},
 	"compensated": {"undone", intent.Create, ledger.Settled, ledger.Compensated, func(r *ledger.Record) { r.Sends, r.Answered, r.Child = 1, true, "wr_8" }, nil, []string{is1999}, false, false,
