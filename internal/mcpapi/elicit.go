@@ -37,7 +37,7 @@ func page(req *mcp.CallToolRequest, out engine.Outcome) *mcp.ElicitParams {
 	}
 	return &mcp.ElicitParams{
 		Mode: "url", URL: out.ReviewURL, ElicitationID: string(out.ID),
-		Message: fmt.Sprintf("A reviewer must decide about %s. Open the page to log in and decide.", visible.Clip(req.Params.Name, maxToolName)),
+		Message: reviewerMust(visible.Clip(req.Params.Name, maxToolName)),
 	}
 }
 

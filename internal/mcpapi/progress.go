@@ -2,7 +2,6 @@ package mcpapi
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,13 +40,4 @@ func Pulse(ctx context.Context, req *mcp.CallToolRequest, whole time.Duration, m
 		cancel()
 		wg.Wait()
 	}
-}
-
-// list formats names for a sentence.
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"slices"
@@ -96,10 +95,6 @@ func New(o *service.Service, c Config) (*Server, error) {
 	return s, nil
 }
 
-const instructions = `Each tool but get_outcome changes something in a system that others own. A call is sent at most once and then read back. The answer says what became of it: "verified" is true only when it was seen there. Do what "what_to_do" says. Never call a tool a second time because its answer came late or was not what you hoped: call get_outcome with the id instead.`
-
-const readerInstructions = `get_outcome says what became of a write. These credentials cannot make writes.`
-
 func (s *Server) empty(instructions string) *mcp.Server {
 	return mcp.NewServer(&mcp.Implementation{Name: "readback", Version: s.config.Version}, &mcp.ServerOptions{
 		Instructions: instructions,
@@ -177,7 +172,7 @@ func (s *Server) submit(ctx context.Context, req *mcp.CallToolRequest, t Tool) (
 	if err := v.Name(req, &w); err != nil {
 		return engine.Outcome{}, err
 	}
-	defer Pulse(ctx, req, t.WaitFor(), "recorded; waiting until it is seen at the destination")()
+	defer Pulse(ctx, req, t.WaitFor(), PulseRecorded)()
 	out, err := Submit(ctx, s.service, v.Who, w, t.WaitFor())
 	if err == nil {
 		Ask(ctx, req, out, until)
@@ -211,8 +206,6 @@ func Await(ctx context.Context, o *service.Service, who access.Identity, id ledg
 	}
 	return o.Outcome(ctx, who, id, wait)
 }
-
-const begunBefore = "This operation was begun before; nothing was sent again. "
 
 // Patient is a context that also ends when closing is closed: the process is to end. A
 // nil closing never is.
@@ -249,7 +242,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 	out, err := s.service.Outcome(ctx, v.Who, id, 0)
 	if err == nil && out.Status == ledger.InProgress && ctx.Err() == nil {
 		waiting, release := Patient(ctx, s.config.Closing)
-		stop := Pulse(waiting, req, tool.DefaultWait, "under way")
+		stop := Pulse(waiting, req, tool.DefaultWait, pulseOpen)
 		out, err = s.service.Outcome(waiting, v.Who, id, tool.DefaultWait)
 		stop()
 		release()
@@ -259,27 +252,17 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Ca
 		return answerTo(ctx, s.service, noSuch(id), true)
 	case err != nil:
 		s.config.Logger.WarnContext(ctx, "no outcome", "write", id, "error", Reason(err))
-		return encoded(&Answer{
-			ID: string(id), Status: statusUnknown, Text: "readback cannot say now what became of it.",
-			WhatToDo: "Call get_outcome again in a minute. Do not make the write again.",
-		}, true)
+		return encoded(new(noOutcome(id)), true)
 	}
 	r := outcomeOf(out, "")
 	return encoded(&r, false)
-}
-
-func noSuch(id ledger.ID) Answer {
-	return Answer{
-		ID: string(id), Status: statusRefused, Text: "There is no write of this id.",
-		WhatToDo: "Use the id of a tool's answer, unchanged. If it is that, the write was not recorded, and nothing was done.",
-	}
 }
 
 // maxID is the length of the longest valid id.
 const maxID = 128
 
 var outcomeArguments = Tool{Arguments: []tool.Argument{{
-	Name: "id", Type: tool.String, Required: true, Description: "The id that a tool answered with.",
+	Name: "id", Type: tool.String, Required: true, Description: idText,
 }}}
 
 func idOf(arguments json.RawMessage) (ledger.ID, error) {
@@ -289,7 +272,7 @@ func idOf(arguments json.RawMessage) (ledger.ID, error) {
 	}
 	id, _ := given["id"].(string)
 	if id == "" || len(id) > maxID {
-		return "", &tool.ArgumentsError{Problems: []tool.Problem{{Argument: "id", Problem: "is no id", Want: "the id that a tool answered with"}}}
+		return "", &tool.ArgumentsError{Problems: []tool.Problem{{Argument: "id", Problem: "is not an id", Want: idWanted}}}
 	}
 	return ledger.ID(id), nil
 }
@@ -297,8 +280,8 @@ func idOf(arguments json.RawMessage) (ledger.ID, error) {
 func getOutcome() *mcp.Tool {
 	closed := false
 	return &mcp.Tool{
-		Name: tool.GetOutcome, Title: "Outcome of a write",
-		Description: "Says what became of a write, by the id that another tool answered with, with what differs, where the record is, and until when it is checked again. Changes nothing.",
+		Name: tool.GetOutcome, Title: outcomeTitle,
+		Description: outcomeText,
 		InputSchema: outcomeArguments.InputSchema(), OutputSchema: slices.Clone(outcomeSchema),
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
 	}
@@ -312,14 +295,4 @@ func describe(t Tool) *mcp.Tool {
 		InputSchema: t.InputSchema(), OutputSchema: OutputSchema(),
 		Annotations: &mcp.ToolAnnotations{DestructiveHint: &destructive, OpenWorldHint: &open, IdempotentHint: len(t.Operation) > 0},
 	}
-}
-
-// advice is what a model needs to know about every write. The instructions of the server
-// say the rest once, for all tools.
-func advice(t Tool) string {
-	text := `Sent once, then read back. Do what the answer's "what_to_do" says; never repeat a call because its answer is late.`
-	if len(t.Operation) > 0 {
-		text += fmt.Sprintf(" A second call with the same %s does nothing more.", list(t.Operation))
-	}
-	return text
 }

@@ -222,7 +222,7 @@ func TestNoSuchWrite(t *testing.T) {
 		outsider := b.stdio(access.Identity{Tenant: "other", Name: "bot", Role: engine.RoleAgent}, nil)
 		for name, id := range map[string]any{"unknown": "wr_none", "another tenant's": first.ID} {
 			r, res := b.call(outsider, tool.GetOutcome, map[string]any{"id": id}, nil)
-			if !res.IsError || r.Status != "refused" || r.Text != "There is no write of this id." {
+			if !res.IsError || r.Status != "refused" || r.Text != "There is no write with this id." {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}

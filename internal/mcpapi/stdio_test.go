@@ -146,7 +146,7 @@ func TestACancelledRequestIsNotAnswered(t *testing.T) {
 				if r := l.ask(`{"jsonrpc":"2.0","id":8,"method":"ping"}`); r.message.ID != 8.0 {
 					t.Errorf("the response is %s; want that of the ping", r.body)
 				}
-				if r := l.ask(callBody(id, "get_outcome", `{"id":"wr_none"}`, "")); !strings.Contains(r.body, "no write of this id") {
+				if r := l.ask(callBody(id, "get_outcome", `{"id":"wr_none"}`, "")); !strings.Contains(r.body, "no write with this id") {
 					t.Errorf("a request that has the same id later is answered %s", r.body)
 				}
 			})

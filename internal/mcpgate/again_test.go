@@ -70,7 +70,7 @@ func TestACallThatChangesWhatItReads(t *testing.T) {
 				t.Errorf("%+v\nthen %+v\nwith %d calls", first, again, up.World.Calls(fakemcp.Update))
 			}
 			other := b.call(s, fakemcp.Update, note("another"), meta)
-			if other.Status != "refused" || other.ID != first.ID || !strings.Contains(other.Text, "asked for something else") {
+			if other.Status != "refused" || other.ID != first.ID || !strings.Contains(other.Text, "whose arguments differ") {
 				t.Errorf("another call under the same name: %+v", other)
 			}
 		})

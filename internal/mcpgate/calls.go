@@ -70,7 +70,7 @@ func (g *Gateway) verified(t *sdk.Tool, schema *jsonschema.Schema) sdk.ToolHandl
 			return g.pass(ctx, req)
 		}
 		return g.answer(ctx, req, err, func(ctx context.Context, who access.Identity, named intent.WriteIntent) (engine.Outcome, error) {
-			defer mcpapi.Pulse(ctx, req, g.config.Wait, "recorded; waiting until it is seen at the destination")()
+			defer mcpapi.Pulse(ctx, req, g.config.Wait, mcpapi.PulseRecorded)()
 			return g.write(ctx, who, named, args)
 		})
 	}

@@ -54,7 +54,7 @@ func (g *Gateway) pass(ctx context.Context, req *sdk.CallToolRequest) (*sdk.Call
 	passed, err := passable(r, visible.Data)
 	var large *tooLargeError
 	if errors.As(err, &large) {
-		text := fmt.Sprintf("The answer of %s is left out: %s. Ask for less at once.", req.Params.Name, large)
+		text := leftOut(req.Params.Name, large)
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: true}, nil
 	}
 	return passed, err
@@ -173,10 +173,6 @@ func asks(r sdk.Result) bool {
 	return false
 }
 
-var errAsks = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway asks for further input, which readback does not pass"}
-
-var errSilent = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: fmt.Sprintf("the server behind the gateway did not answer within %s; it was only asked to read, so the request can be repeated", passTime)}
-
 // plain is an error as a client receives it: a protocol error, made visible. Any other
 // error becomes the statement that the server could not be reached.
 func plain(ctx context.Context, err error) error {
@@ -190,11 +186,11 @@ func plain(ctx context.Context, err error) error {
 	case errors.As(err, &rpcErr):
 		return visibleError(rpcErr)
 	case errors.As(err, &known):
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway cannot be reached"}
+		return errUnreachable
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
-	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server behind the gateway gave no answer that can be read"}
+	return errUnreadable
 }
 
 // through forwards prompts, resources and completions, and checks for changed tools

@@ -129,7 +129,7 @@ func TestAnswersOfReadsAreMarked(t *testing.T) {
 		}
 		answer = strings.Repeat("a", 9<<20)
 		res, err = s.CallTool(ctx, notifies)
-		if err != nil || !res.IsError || !strings.Contains(fmt.Sprint(res.Content[0].(*sdk.TextContent).Text), "bytes, and at most 8388608 pass. Ask for less at once.") {
+		if err != nil || !res.IsError || !strings.Contains(fmt.Sprint(res.Content[0].(*sdk.TextContent).Text), "bytes, and at most 8388608 pass. Request less data in one call.") {
 			t.Errorf("a large read: %v, %v", res, err)
 		}
 		if _, err := s.ReadResource(ctx, &sdk.ReadResourceParams{URI: "shop://orders"}); err == nil || !strings.Contains(err.Error(), "at most 8388608 pass") {

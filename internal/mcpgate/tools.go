@@ -254,7 +254,3 @@ func (g *Gateway) describe(s shown) *sdk.Tool {
 	}
 	return &t
 }
-
-const verifiedAdvice = `Through readback: sent once, then read back; the answer says what became of it. Do what "what_to_do" says; never repeat a call because its answer is late.`
-
-const writeOnlyAdvice = `Through readback: sent once, never again; it cannot be read back, so the answer is unverified. Do what "what_to_do" says; never repeat a call because its answer is missing.`
