@@ -20,7 +20,7 @@ func rows(p *person) map[string]row {
 	p.t.Helper()
 	all := look[map[string]map[string]string](p, `Object.fromEntries([...document.querySelectorAll("tr[data-path]")].map(r => {
 		const cell = (label) => (r.querySelector('[data-label="' + label + '"]')?.innerText || "").trim();
-		return [r.dataset.path, {mark: r.dataset.mark, stands: cell("Stands"), want: cell("Declared"), seen: cell("Seen")}];
+		return [r.dataset.path, {mark: r.dataset.mark, stands: cell("Result"), want: cell("Requested"), seen: cell("Seen")}];
 	}))`)
 	found := map[string]row{}
 	for path, r := range all {
@@ -50,10 +50,10 @@ func TestWritePageMarksWhatDiffers(t *testing.T) {
 	ada.open("/writes/" + string(out.ID))
 	got := rows(ada)
 	want := map[string]row{
-		"/order_id":     {"same", "✓ as declared", `"df-1"`, `"df-1"`},
-		"/currency":     {"same", "✓ as declared", `"EUR"`, `"EUR"`},
-		"/stays_null":   {"same", "✓ as declared", "null", "null"},
-		"/stays_empty":  {"same", "✓ as declared", `"" (empty text)`, `"" (empty text)`},
+		"/order_id":     {"same", "✓ as requested", `"df-1"`, `"df-1"`},
+		"/currency":     {"same", "✓ as requested", `"EUR"`, `"EUR"`},
+		"/stays_null":   {"same", "✓ as requested", "null", "null"},
+		"/stays_empty":  {"same", "✓ as requested", `"" (empty text)`, `"" (empty text)`},
 		"/amount_cents": {"differs", "≠ differs", "1900", "1901"},
 		"/name":         {"differs", "≠ differs", `"Ada"`, `"ADA"`},
 		"/dropped":      {"differs", "∅ not there", `"x"`, "not there"},

@@ -25,18 +25,18 @@ const (
 
 // The results of comparing a field.
 var (
-	markSame     = badge{"same", "✓", "as declared"}
+	markSame     = badge{"same", "✓", "as requested"}
 	markDiffers  = badge{"differs", "≠", "differs"}
 	markMissing  = badge{"differs", "∅", "not there"}
-	markExtra    = badge{"differs", "+", "there, and should not be"}
-	markChanged  = badge{"differs", "△", "changed, not asked for"}
-	markGone     = badge{"differs", "∅", "gone, not asked for"}
-	markAdded    = badge{"differs", "+", "new, not asked for"}
+	markExtra    = badge{"differs", "+", "there, and should not be there"}
+	markChanged  = badge{"differs", "△", "changed, but not requested"}
+	markGone     = badge{"differs", "∅", "gone, but not requested"}
+	markAdded    = badge{"differs", "+", "new, but not requested"}
 	markIgnored  = badge{"aside", "–", "ignored"}
 	markNotRead  = badge{"aside", "·", "sent, not verified"}
 	markUnread   = badge{"unread", "?", "not read yet"}
 	markNoRecord = badge{"differs", "∅", "no record"}
-	markGoneOK   = badge{"same", "✓", "no record, as declared"}
+	markGoneOK   = badge{"same", "✓", "no record, as requested"}
 	markStill    = badge{"differs", "≠", "still there"}
 	markBefore   = badge{"aside", "·", "required before the send"}
 	markHolds    = badge{"same", "✓", "holds"}
@@ -194,7 +194,7 @@ func (c *comparer) notices() []string {
 		case m.Problem == verify.Count:
 			all = append(all, "≠ Records: "+report.OneLine(m.Want)+" wanted, "+report.OneLine(m.Got)+" seen.")
 		case m.Problem == verify.Failed:
-			all = append(all, "≠ The record is as declared, and a report says that it came to nothing: "+report.OneLine(m.Got)+".")
+			all = append(all, "≠ The record is as requested, and a report says that the effect failed: "+report.OneLine(m.Got)+".")
 		case m.Problem == verify.NotOurs:
 			ref := ""
 			if text, ok := m.Got.(string); ok && text != "" {
@@ -438,7 +438,7 @@ func (c *comparer) unasked(rows []field, problems []problem) []field {
 		}
 		f.Before = f.Want
 		if m.wanted {
-			f.Note = "the value before is as declared"
+			f.Note = "the value before is as requested"
 		}
 		switch m.Problem {
 		case verify.NotThere:

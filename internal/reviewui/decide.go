@@ -119,16 +119,6 @@ func (d *app) refused(v *visit, s decision, err error, next place) error {
 	return d.showWrite(v, f.Status, view, s, nil)
 }
 
-// decisions are a reviewer's possible decisions: in the form, and in the past tense.
-var decisions = map[engine.Word]struct{ label, past string }{
-	engine.WordApprove:    {"Approve and send", "You approved it"},
-	engine.WordDeny:       {"Deny (send nothing)", "You denied it"},
-	engine.WordAccept:     {"Accept as it is", "You accepted it as it is"},
-	engine.WordRetry:      {"Send again", "You chose to send it again"},
-	engine.WordCompensate: {"Undo", "You chose to undo it"},
-	engine.WordAbandon:    {"Give up", "You gave it up"},
-}
-
 // recordedAs reports whether a decision is recorded as this event: not as that of another decision.
 func recordedAs(word engine.Word, e ledger.Event) bool {
 	switch word {

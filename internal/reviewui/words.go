@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/guards"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/report"
@@ -46,6 +47,16 @@ var sagaBadges = map[saga.State]badge{
 var stepBadges = map[string]badge{
 	"completed": {Class: "good", Sign: "✓"}, "held": {Class: "warn", Sign: "‖"}, "allowed": {Class: "good", Sign: "✓"},
 	"blocked": {Class: "bad", Sign: "✕"}, "not waiting": {Class: "calm"},
+}
+
+// decisions are a reviewer's possible decisions: in the form, and in the past tense.
+var decisions = map[engine.Word]struct{ label, past string }{
+	engine.WordApprove:    {"Approve and send", "You approved it"},
+	engine.WordDeny:       {"Deny (send nothing)", "You denied it"},
+	engine.WordAccept:     {"Accept as it is", "You accepted it as it is"},
+	engine.WordRetry:      {"Send again", "You chose to send it again"},
+	engine.WordCompensate: {"Undo", "You chose to undo it"},
+	engine.WordAbandon:    {"Give up", "You gave it up"},
 }
 
 // badgeOf is the badge of a status; an unknown one is shown as it is.
@@ -132,7 +143,7 @@ func ruleWords(c intent.Comparison) string {
 		case intent.RuleCRLF:
 			word = "line ends do not count"
 		case intent.RuleUnescape:
-			word = "HTML entities stand for their characters"
+			word = "HTML entities count as their characters"
 		case intent.RuleText:
 			word = "text without its markup"
 		case intent.RuleEmpty:
@@ -165,8 +176,8 @@ func profileFacts(p connectors.Profile) (f facts) {
 	f.add("Writes", writesOf(p))
 	f.add("A second send", secondSend(p))
 	f.add("Reads", readsOf(p))
-	f.add("Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "It is not declared how long reads lag: a weak read never proves absence."))
-	f.add("Horizon", bound(p.Horizon, "A send can still land up to %s after it was given up.", "It is not declared how late a send can land: absence is never conclusive."))
+	f.add("Settle time", bound(p.Settle, "Reads may lag behind writes for up to %s.", "It is not declared how long reads lag, so a weak read never proves that a record is missing."))
+	f.add("Horizon", bound(p.Horizon, "A send can still take effect up to %s after it was given up.", "It is not declared how late a send can take effect, so a missing record is never certain to stay missing."))
 	f.add("Our stamp", stamps(p))
 	f.add("Undo", listed(p.Undo, "%s can be undone.", "Nothing can be undone by itself."))
 	f.add("Irreversible", listed(p.Irreversible, "%s cannot be taken back. After a send of unknown fate it is repeated only under a key by which the destination makes one effect of both, or if what was prepared for it is seen to be unused; otherwise a reviewer decides.", "Nothing is declared so."))
@@ -204,7 +215,7 @@ func secondSend(p connectors.Profile) string {
 		all = append(all, joined(p.Conditional)+": refused unless the record is as it was read.")
 	}
 	if len(all) == 0 {
-		return "Could duplicate: the destination neither deduplicates nor has unique keys. It is made only where absence is conclusive."
+		return "Could duplicate: the destination neither deduplicates nor has unique keys. It is made only if it is certain that the first had no effect."
 	}
 	return strings.Join(all, " ")
 }
@@ -251,11 +262,11 @@ func bound(b connectors.Bound, known, unknown string) string {
 func stamps(p connectors.Profile) string {
 	switch {
 	case p.Stamped && p.StampsUpdates:
-		return "Records bear it, also after updates."
+		return "Records have it, also after updates."
 	case p.Stamped:
-		return "Records that we create bear it."
+		return "Records that we create have it."
 	}
-	return "There is no place for it: our records look like other actors'."
+	return "There is no place for it: our records look like those of other actors."
 }
 
 func listed(all []intent.WriteType, some, none string) string {

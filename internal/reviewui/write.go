@@ -149,7 +149,7 @@ func (d *app) writeBody(v *visit, view service.View) writePage {
 		c := compare(view, paint)
 		b.Compare, b.Terms = &c, terms(view.Intent)
 	} else if !r.Tombstone {
-		b.Own = paint.document("what was declared", r.Intent)
+		b.Own = paint.document("what was requested", r.Intent)
 	}
 	b.Life, b.Withheld = lifeOf(view, paint)
 	for _, one := range []*rest{paint.document("the intent", r.Intent), paint.document("what the last read found", r.Evidence),
