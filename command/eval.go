@@ -52,7 +52,7 @@ which), 65 if the file of checks is invalid.`,
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) { return a.evaluate(ctx, args[0], e) }),
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&e.tier, "tier", 0, "1 for what is read from the world alone, 2 for rates alone (default both)")
+	flags.IntVar(&e.tier, "tier", 0, "1 for the reads of destinations alone, 2 for rates alone (default both)")
 	flags.StringVar(&e.baseline, "baseline", "", "compare rates with this file")
 	flags.StringVar(&e.record, "record", "", "write the rates to this file, as a baseline to be reviewed")
 	flags.StringVar(&e.junit, "junit", "", "write the report to this file as JUnit XML, too")

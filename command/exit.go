@@ -40,7 +40,7 @@ var exits = []struct {
 	{exitReview, "review", "a reviewer must decide; do not try another way"},
 	{exitInProgress, "in progress", "recorded; `readback work` or `readback resume` continues it"},
 	{exitRefused, "refused", "nothing was changed: no such write, another one, or not allowed"},
-	{exitAttention, "attention", "done, and a person should look: a check found what is wrong"},
+	{exitAttention, "attention", "done, and something needs attention: a check found what is wrong"},
 	{exitUsage, "usage", "the command line is wrong, or a file that it names cannot be read"},
 	{exitInvalid, "invalid", "an intent, declaration, rule, check or receipt is invalid"},
 	{exitUnavailable, "unavailable", "the ledger or a destination cannot be used now; nothing was sent"},

@@ -359,7 +359,4 @@ func TestGoldenStatus(t *testing.T) {
 		r.out = strings.ReplaceAll(r.out, p.dir, "/place")
 		golden(t, name, r)
 	}
-	for _, command := range []string{"status", "doctor", "prune", "stop", "release"} {
-		t.Run("help "+command, func(t *testing.T) { golden(t, "help-"+command, p.want(0, p.run(command, "--help"))) })
-	}
 }

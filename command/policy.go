@@ -30,11 +30,11 @@ func (a *app) policyCommand() *cobra.Command {
 		Long: `Check a file of rules: names, types, decisions, and the cost of each condition. Every
 error is listed with its line. Rules that can never match cause a warning, such as a
 rule about repeats where the gate caches the decision. With --strict a warning ends
-with 41 too. No configuration is needed.`,
+with 40. No configuration is needed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: a.does(func(_ context.Context, args []string) (int, error) { return a.checkRules(args[0], strict) }),
 	}
-	check.Flags().BoolVar(&strict, "strict", false, "end with 41 if there are warnings")
+	check.Flags().BoolVar(&strict, "strict", false, "end with 40 if there are warnings")
 	cmd.AddCommand(check, a.policyTestCommand())
 	return cmd
 }

@@ -11,7 +11,7 @@ import (
 
 // newcomer is what the program prints without arguments.
 const newcomer = `readback makes writes to systems that you do not own: it records each, sends it once,
-reads the destination back, and returns what is true there.
+reads the destination back, and returns what it found there.
 
   readback dev       try it out: a server, a destination, and two writes
   readback init      write a configuration for a destination of yours

@@ -140,13 +140,6 @@ func TestTokenBadly(t *testing.T) {
 	}
 }
 
-func TestTokenHelp(t *testing.T) {
-	p := newPlace(t, orders.Plain.Options())
-	for _, command := range []string{"create", "list", "revoke"} {
-		golden(t, "help-token-"+command, p.want(0, p.run("token", command, "--help")))
-	}
-}
-
 // A scope is given when a token is made, and is listed.
 func TestTokenWithAScope(t *testing.T) {
 	p := newPlace(t, orders.Plain.Options())

@@ -28,7 +28,7 @@ const (
 func (a *app) workflowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workflow",
-		Short: "What became of a workflow: what the gate and people decided about its steps",
+		Short: "Show the decisions about a workflow's steps: the gate's and the reviewers'",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
 			return 0, usagef("workflow what? want show")
@@ -40,10 +40,10 @@ func (a *app) workflowCommand() *cobra.Command {
 		Short: "The steps of a workflow with the last decision about each, or all that was decided about one",
 		Long: `Show the steps that asked the gate, in the order in which they came, those that were
 blocked and have no write included, each with the last decision about it; and the
-newest writes that bear the name of the workflow, whichever way they came.
+newest writes that name the workflow, through whichever API they were submitted.
 
 With STEP, show each answer of the gate and of people about that step: when, what was
-asked and by whom, the answer, the rules it goes back to, what was known then, and the
+asked and by whom, the answer, the rules that gave it, what was known then, and the
 trace id. Of the gate's answers the last 20 are kept.`,
 		Args: cobra.RangeArgs(1, 2),
 		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
