@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
@@ -51,7 +52,26 @@ func (a *app) show(ctx context.Context, text string) (int, error) {
 		Events  []ledger.Event `json:"events"`
 		Known   []known        `json:"known"`
 	}{engine.OutcomeIn(ctx, d.Ledger, rec), rec, events, knownAt(rec, events)}
-	return 0, a.print(life, func() string { return report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec) })
+	return 0, a.print(life, func() string {
+		return a.lead(rec, events) + report.Life(rec, events, life.Outcome, rec.Now) + atTheGate(rec)
+	})
+}
+
+// lead describes a write in business terms, as its kind names records to people. If the destinations
+// cannot be made here, as without their secrets, records are named by kind and key.
+func (a *app) lead(rec ledger.Record, events []ledger.Event) string {
+	l := report.Lead{Record: rec, Events: events}
+	if w, err := intent.DecodeStored(rec.Intent); err == nil {
+		l.Intent = w
+	}
+	if c, err := a.settings(); err == nil {
+		if reg, err := c.Registry(a.env); err == nil {
+			if _, p, err := reg.Lookup(rec.Destination, rec.Kind); err == nil {
+				l.Summary = p.Summary
+			}
+		}
+	}
+	return report.Paragraph(l.Text(), "") + "\n"
 }
 
 // atTheGate is the command that shows the decision about the step of a write that its
