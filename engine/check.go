@@ -124,7 +124,7 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 		return true, t.holdBack(hold)
 	}
 	events := []ledger.Event{t.ready(ev)}
-	if t.rec.Sends == t.rec.Unsent && t.before != nil && t.intent.Write != intent.Create {
+	if t.rec.Sends == t.rec.Unsent && t.before != nil {
 		// No send was taken up, and others may have changed the record while the write waited: what was
 		// read before is no pre-state any more.
 		events = t.firstEvents(t.now().Sub(t.rec.QueuedAt))

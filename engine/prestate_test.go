@@ -264,3 +264,34 @@ func TestWhatAnotherActorMadeTrueIsNotUndone(t *testing.T) {
 		}
 	})
 }
+
+// A create that waits because no send was taken up is read before again: another actor may have made the
+// record meanwhile, and the destination would make a second one.
+func TestACreateIsReadBeforeAgainAfterASendThatWasNotTakenUp(t *testing.T) {
+	for _, kind := range []fault.Kind{fault.Throttled, fault.Unreachable} {
+		t.Run(fmt.Sprint(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Plain.Options(), nil)
+				b.set(orders.Fault{Kind: kind, Times: 1, Delay: 10 * time.Minute})
+				id := b.enqueue(wish("A-1", 1, intent.Create))
+				b.work(time.Millisecond)
+				if rec := b.state(id); rec.Sends != 1 || rec.Unsent != 1 {
+					t.Fatalf("%d sends, %d of them not taken up, want one%s", rec.Sends, rec.Unsent, b.life(id))
+				}
+				b.seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(7)}, "")
+				b.work(time.Hour)
+				if rec := b.state(id); rec.State != ledger.Review || len(b.world.Records("A-1")) != 1 {
+					t.Errorf("%s, %d records; want review and one%s", rec.Phase(), len(b.world.Records("A-1")), b.life(id))
+				}
+				if err := b.world.Remove(b.world.Records("A-1")[0].ID); err != nil {
+					t.Fatal(err)
+				}
+				b.resolve(id, engine.Decision{Word: engine.WordRetry, By: "ada", Reason: "the other one is deleted"})
+				b.work(time.Hour)
+				if rec := b.state(id); rec.Settlement != ledger.Verified || len(b.world.Records("A-1")) != 1 {
+					t.Errorf("%s, %d records; want verified and one%s", rec.Phase(), len(b.world.Records("A-1")), b.life(id))
+				}
+			})
+		})
+	}
+}

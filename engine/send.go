@@ -289,7 +289,7 @@ func (t *task) prepare(age time.Duration) []ledger.Event {
 // since the read before a send that was not taken up; "" when nothing. The write did not know of
 // that change, so it must not undo it.
 func (t *task) changedMeanwhile(seen connectors.Observation) string {
-	if t.rec.Sends == 0 || t.before == nil {
+	if t.rec.Sends == 0 || t.before == nil || t.intent.Write == intent.Create { // a create replaces nothing
 		return ""
 	}
 	if len(t.before.Records) != 1 || len(seen.Records) != 1 { // only an upsert may be sent then
@@ -351,6 +351,9 @@ func (t *task) concluded(age time.Duration, j verify.Judgement) []ledger.Event {
 	switch {
 	case j.Verdict == verify.Vacuous, j.Verdict == verify.Verified:
 		return []ledger.Event{{Kind: ledger.EvSettled, Settlement: ledger.Verified, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason}}
+	case t.intent.Write == intent.Create && t.rec.Sends > 0:
+		return []ledger.Event{{Kind: ledger.EvEscalated, Verdict: j.Verdict.String(), Rule: "pre-state",
+			Reason: "another actor made a record with this key while the write waited; no send was taken up"}}
 	case t.intent.Write == intent.Create:
 		return []ledger.Event{{Kind: ledger.EvEscalated, Verdict: j.Verdict.String(), Rule: "pre-state", Reason: j.Reason + "; nothing was sent"}}
 	case j.Conclusive:

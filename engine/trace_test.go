@@ -95,6 +95,7 @@ var spanCases = map[string]spanCase{
 			"  send (client) attempt=1 fate=not_sent error.type=not_sent",
 			"  decide verdict=indeterminate decision=wait rule=retry",
 			"  decide verdict=indeterminate decision=retry rule=retry",
+			"  read (client) before=true records=0 verdict=indeterminate",
 			"  send (client) attempt=2 fate=answered code=201",
 			"  read (client) records=1 verdict=verified",
 			"  decide verdict=verified decision=accept rule=accept",

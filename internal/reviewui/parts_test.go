@@ -326,7 +326,7 @@ func TestProfilesInWords(t *testing.T) {
 	for _, f := range profileFacts(connectors.Profile{}) {
 		all[f.Name] = f.Text
 	}
-	for name, want := range map[string]string{"A second send": "Could duplicate", "Settle time": "It is not declared", "Horizon": "never conclusive", "Our stamp": "no place", "Undo": "Nothing"} {
+	for name, want := range map[string]string{"A second send": "Could duplicate", "Settle time": "It is not declared", "Horizon": "never certain to stay missing", "Our stamp": "no place", "Undo": "Nothing"} {
 		if !strings.Contains(all[name], want) {
 			t.Errorf("a profile that declares nothing is shown as %s: %s; want %q in it", name, all[name], want)
 		}

@@ -37,6 +37,7 @@ var elsewhere = map[string]string{
 	"connectors.ErrNoTarget":  "of reads, which become part of an outcome",
 	"access.ErrInvalid":       "only the command line, which makes tokens, returns it",
 	"access.ErrNoToken":       "only the command line, which revokes tokens, returns it",
+	"access.ErrNoFormToken":   "it is an ErrForbidden; only forms of the review UI say more",
 }
 
 // parsed reads the Go files of a folder without its tests.
