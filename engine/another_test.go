@@ -219,7 +219,7 @@ func TestTheRecordThatTheAnswerNamed(t *testing.T) {
 				}
 				if got := b.state(out.ID); out.Status != c.want || creates != c.creates {
 					t.Errorf("%s after %d creates, want %s after %d%s", out.Status, creates, c.want, c.creates, b.life(out.ID))
-				} else if c.act != nil && c.want == ledger.StatusReview && c.options != nil && !strings.Contains(got.Reason, `answered with record "ord_`) {
+				} else if c.act != nil && c.want == ledger.StatusReview && c.options != nil && !strings.Contains(got.Reason, `named record "ord_`) {
 					t.Errorf("the reason does not say with which record it was answered: %s", got.Reason)
 				}
 			})

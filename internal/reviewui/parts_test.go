@@ -292,8 +292,8 @@ func TestSearchByEachName(t *testing.T) {
 	for q, by := range map[string]string{"N-1": "found by order_id", "n-": "found by order_id", "run-1": "found by workflow", "INVOICE": "found by idempotency key",
 		"corr-1": "By correlation id", r.KeyDigest: "By key digest"} {
 		page, n := found(auditor, "q="+url.QueryEscape(q))
-		if n != 1 || !strings.Contains(page.text(), by) {
-			t.Errorf("%q finds it %d times, want once, with %q: %s", q, n, by, page.text())
+		if n != 1 || !strings.Contains(page.text(), by) || !strings.Contains(page.text(), "Create order N-1 for") {
+			t.Errorf("%q finds it %d times, want once, with what it is about and %q: %s", q, n, by, page.text())
 		}
 		if _, n := found(outsider, "q="+url.QueryEscape(q)); n != 0 {
 			t.Errorf("%q finds a write of another tenant", q)

@@ -246,6 +246,9 @@ func (d *app) group(v *visit, b *searchPage, s ledger.Search, title string, w wa
 	g := group{Title: title, Unread: unreadable(found.Unread)}
 	for _, r := range found.Records {
 		one := foundWrite(r)
+		if summary := found.Business[r.ID].Summary; summary != "" {
+			one.Title = report.Clip(summary, 2*maxName)
+		}
 		if by := report.FoundBy(found.Matched[r.ID]); by != "" {
 			one.Who += ", found by " + by
 		}

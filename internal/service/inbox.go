@@ -304,12 +304,9 @@ func (o *Service) waits(r ledger.Record) Waiting {
 	if err == nil { // else its caller makes the write itself
 		w.Write, w.Risk = declared.Write, declared.Risk
 	}
-	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
-		w.Final = slices.Contains(p.Irreversible, declared.Write)
-		w.Business = business(r, declared, &p)
-	} else {
-		w.Business = business(r, declared, nil)
-	}
+	p := o.profileOf(r)
+	w.Final = p != nil && slices.Contains(p.Irreversible, declared.Write)
+	w.Business = business(r, declared, p)
 	if r.State == ledger.Held { // whether the intent or a rule requires it
 		w.Risk = intent.RiskApprove
 	}

@@ -250,9 +250,7 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 	if w, err := intent.DecodeStored(v.Record.Intent); err == nil {
 		v.Intent = w
 	}
-	if _, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind); err == nil {
-		v.Profile = &p
-	}
+	v.Profile = o.profileOf(r)
 	v.Business = business(v.Record, v.Intent, v.Profile)
 	if v.Assigned, err = o.assignee(ctx, who.Tenant, id); err != nil {
 		return View{}, err
@@ -262,6 +260,15 @@ func (o *Service) View(ctx context.Context, who Who, id ledger.ID) (View, error)
 		v.Choices, err = o.parts.Writes.Choices(engine.As(ctx, who.Principal()), who.Tenant, id)
 	}
 	return v, err
+}
+
+// profileOf returns the profile of a write's destination, nil where it is not known here.
+func (o *Service) profileOf(r ledger.Record) *connectors.Profile {
+	_, p, err := o.parts.Registry.Lookup(r.Destination, r.Kind)
+	if err != nil {
+		return nil
+	}
+	return &p
 }
 
 // maker finds the write that made the one record which the last read found. It is for display:
@@ -296,10 +303,12 @@ func (o *Service) maker(ctx context.Context, v View) *ledger.Record {
 	return nil
 }
 
-// Found is a page of a search. Matched are the fields of each write that match its query.
+// Found is a page of a search. Matched are the fields of each write that match its query, and
+// Business describes each.
 type Found struct {
 	ledger.SearchResult
-	Matched map[ledger.ID][]string
+	Matched  map[ledger.ID][]string
+	Business map[ledger.ID]Business
 }
 
 // Find searches writes of the own tenant. It finds sealed values that are the query too.
@@ -315,7 +324,7 @@ func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (Found, er
 	if s.After, err = o.openCursor(ctx, who, s.After); err != nil {
 		return Found{}, err
 	}
-	found := Found{Matched: make(map[ledger.ID][]string)}
+	found := Found{Matched: make(map[ledger.ID][]string), Business: make(map[ledger.ID]Business)}
 	if found.SearchResult, err = o.parts.Ledger.Find(ctx, s); err != nil {
 		return Found{}, err
 	}
@@ -323,6 +332,10 @@ func (o *Service) Find(ctx context.Context, who Who, s ledger.Search) (Found, er
 		found.Matched[r.ID] = s.Matched(r)
 	}
 	found.Records = ShownAll(found.Records)
+	for _, r := range found.Records {
+		w, _ := intent.DecodeStored(r.Intent) // without one, its tool names it
+		found.Business[r.ID] = business(r, w, o.profileOf(r))
+	}
 	found.Next, err = o.sealCursor(ctx, who, found.Next)
 	return found, err
 }
