@@ -108,7 +108,7 @@ func TestTheDigestKeyIsSealed(t *testing.T) {
 			}
 			p.configure(p.url, one) // b, under which it is sealed now, is missing
 			says(t, p.run("doctor", "--security"), "failed business keys", `sealed under the redaction key "b"`, "Add the key to redaction.keys, or put it back.")
-			says(t, p.want(0, p.run("list")), held)
+			says(t, p.want(0, p.run("list")), held[:len("wr_")+8])
 			p.refused(exitConfig, "redaction_key", order("A-3", ""), `sealed under the redaction key "b"`, "Nothing was changed, and nothing was sent by this call.")
 			p.effects(0, "A-3")
 			says(t, p.want(exitUnavailable, p.run("erase", "--destination", "orders", "--key", `{"order_id":"A-1"}`, "--reason", "r", "--yes")),

@@ -14,7 +14,7 @@ func TestTexts(t *testing.T) {
 	fmt.Fprintf(&b, "Without a command:\n\n%s\n%s\n", newcomer, strings.Repeat("-", 80))
 	a := &app{env: func(string) string { return "" }}
 	texts(&b, a.root())
-	golden(t, "texts", result{out: b.String()})
+	golden(t, "texts", result{out: strings.ReplaceAll(b.String(), ", shop, ", ", ")}) // a type that another test may have added
 }
 
 // texts writes those of a command, then those of the commands below it.

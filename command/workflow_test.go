@@ -81,7 +81,7 @@ func TestWhyDidNothingHappen(t *testing.T) {
 		"another tool":           {"one key means something else to another tool", []string{"operation", "show", "--tool", "other", "--key", "order:1"}, exitVerified, []string{"No write has begun"}, []string{n.blocked}},
 		"the operation, tenant":  {"nothing crosses tenants", append(operation, "--tenant", "other"), exitVerified, []string{"No write has begun"}, []string{n.blocked, "bot-7"}},
 		"by the workflow":        {"a blocked step is found without its address", []string{"workflow", "show", n.blocked}, exitVerified, []string{n.blocked + ` "shop again", in progress, begun`, "trace " + stepTrace, "Steps 1 to 1 of 1", "again blocked 1", "bot-7"}, []string{n.begun + " "}},
-		"with its write":         {"what was begun has one", []string{"workflow", "show", n.begun}, exitVerified, []string{"order allowed 1", string(prior) + " entrusted"}, nil},
+		"with its write":         {"what was begun has one", []string{"workflow", "show", n.begun}, exitVerified, []string{"order allowed 1", string(prior)[:len("wr_")+8] + " entrusted"}, nil},
 		"by rules":               {"the rule is named", []string{"workflow", "show", n.ruled, "late"}, exitVerified, []string{`BLOCKED step "late"`, `Why: Nobody is\x1b[31m there.`, "Rules: no-orders-at-night.", "asked for the first time.", `"retry_policy": "reevaluate"`}, []string{"\x1b"}},
 		"from its write":         {"it leads to what was decided", []string{"show", string(prior)}, exitVerified, []string{"readback workflow show " + n.begun}, nil},
 		"one that was blocked":   {"and what stood in its way", []string{"workflow", "show", n.blocked, "again"}, exitVerified, []string{`operation "order:1" of tool "create_order"`, "readback show " + string(prior)}, nil},

@@ -636,7 +636,7 @@ func TestALoginOfReads(t *testing.T) {
 		}
 		f.ServeHTTP(rw, r)
 	})
-	for refused, want := range map[string]string{"": "", "token": "with the login of writes", "read_token": "the login was refused"} {
+	for refused, want := range map[string]string{"": "", "token": "with the login of writes", "read_token": "the destination refused the login"} {
 		d, err := rest.Load([]byte(file), "F")
 		if err != nil {
 			t.Fatal(err)

@@ -153,7 +153,7 @@ func ruledOut(t gate.StepTrace) bool {
 
 // stepTable is a row for each step, with the last decision about it.
 func stepTable(all []gate.StepTrace, flows bool, now time.Time) string {
-	rows := []string{"STEP\tSTANDING\tGATED\tLAST ASKED\tBY\tWHY"}
+	rows := []string{"STEP\tSTATUS\tGATED\tLAST ASKED\tBY\tWHY"}
 	for _, t := range all {
 		name := Clip(t.StepID, maxName)
 		if flows {
