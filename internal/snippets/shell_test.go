@@ -2,7 +2,6 @@ package snippets
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,29 +32,7 @@ func shown(t *testing.T, page, words string) string {
 }
 
 // dev is a server as in the shell of a reader who tries it out: no request has a token.
-func dev(t *testing.T) *place {
-	t.Helper()
-	t.Parallel()
-	readback, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &place{t: t, dir: t.TempDir(), written: make(chan struct{}), held: make(chan struct{})}
-	close(p.held)
-	p.openShop()
-	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain}\n", p.shop))
-	s, err := readback.Serve(t.Output(), "--dev", "--listen", "127.0.0.1:0", "--config", p.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.End(); err != nil {
-			t.Error(err)
-		}
-	})
-	p.url = s.URL
-	return p
-}
+func dev(t *testing.T) *place { return served(t, "", "--dev") }
 
 // shell has a shell run a block, with the server of this place where the block names another.
 func (p *place) shell(block string) string {

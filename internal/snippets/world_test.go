@@ -53,9 +53,8 @@ type place struct {
 	held    chan struct{} // reads after that wait until it is closed
 }
 
-// newPlace starts a server with the tools of docs/reference/mcp.md, and gets a token as the
-// page says. More goes into its configuration.
-func newPlace(t *testing.T, more string) *place {
+// served starts a server. More goes into its configuration.
+func served(t *testing.T, more string, flags ...string) *place {
 	t.Helper()
 	t.Parallel()
 	readback, err := built()
@@ -65,8 +64,8 @@ func newPlace(t *testing.T, more string) *place {
 	p := &place{t: t, dir: t.TempDir(), written: make(chan struct{}), held: make(chan struct{})}
 	close(p.held)
 	p.openShop()
-	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain}\n%s%s", p.shop, toolsOfThePage(t), more))
-	s, err := readback.Serve(t.Output(), "--listen", "127.0.0.1:0", "--config", p.config)
+	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain}\n%s", p.shop, more))
+	s, err := readback.Serve(t.Output(), append(flags, "--listen", "127.0.0.1:0", "--config", p.config)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +75,21 @@ func newPlace(t *testing.T, more string) *place {
 		}
 	})
 	p.url = s.URL
-	setup := strings.Replace(block(t, "setup"), "http://127.0.0.1:8080", p.url, 1)
+	return p
+}
+
+// newPlace starts a server with the tools of docs/reference/mcp.md, and gets a token as the
+// page says. More goes into its configuration.
+func newPlace(t *testing.T, more string) *place {
+	t.Helper()
+	p := served(t, toolsOfThePage(t)+more)
+	url := p.url
+	setup := strings.Replace(block(t, "setup"), "http://127.0.0.1:8080", url, 1)
 	out, errs, err := p.run(exec.CommandContext(t.Context(), "sh", "-c", setup+`echo "$READBACK_URL $READBACK_TOKEN"`))
 	if err != nil {
 		t.Fatalf("%v: %s", err, errs)
 	}
-	if _, err := fmt.Sscan(out, &p.url, &p.token); err != nil || p.url != s.URL || !strings.HasPrefix(p.token, "rbk_") {
+	if _, err := fmt.Sscan(out, &p.url, &p.token); err != nil || p.url != url || !strings.HasPrefix(p.token, "rbk_") {
 		t.Fatalf("the setup of the page gives %q", out)
 	}
 	return p
