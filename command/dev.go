@@ -118,7 +118,7 @@ Approve the payment at %s/inbox. Make a write of your own:
 
   curl -s %s/v1/writes -H 'Content-Type: application/json' -H 'Prefer: wait=20' -d '%s'
 
-Let the other commands read this ledger, in another terminal:
+Let the other commands read this ledger, in another terminal (they know no destination then: decide on the pages):
 
   echo 'ledger: %s' > readback-dev.yaml && readback list --config readback-dev.yaml
 

@@ -29,7 +29,7 @@ func (a *app) stopCommand() *cobra.Command {
 	return a.switchCommand("stop", "Stop sends, everywhere and within a second",
 		`Stop the sends of a tenant, a destination, a tool, or of everything, for every worker
 on the ledger, within a second. With several names it stops only the sends that match
-all of them. The stop lasts until an operator releases it; the ledger records who set it
+all of them; without --tenant for all tenants. The stop lasts until an operator releases it; the ledger records who set it
 and why. Workers still read back earlier sends. Stopped writes wait, and none is lost.
 With --dry-run it stops nothing and counts the writes, workflows and sagas that the stop
 would affect now.`,
@@ -41,7 +41,7 @@ would affect now.`,
 func (a *app) releaseCommand() *cobra.Command {
 	return a.switchCommand("release", "End a stop",
 		`End a stop. Name its scope exactly: releasing one destination does not end a stop of
-everything. "readback stops" lists the stops.`,
+everything, and without --tenant no stop of one tenant. "readback stops" lists the stops.`,
 		func(ctx context.Context, d *server.Instance, s switching) error {
 			return guards.Release(ctx, d.Ledger, s.Scope, s.by, d.Text(s.Tenant, s.reason))
 		})

@@ -454,6 +454,11 @@ func (e *Engine) Resolve(ctx context.Context, tenant string, id ledger.ID, d Dec
 	if err := e.undoingOpen(asking, rec, d); err != nil {
 		return Outcome{}, err
 	}
+	if d.continues() { // else the write would be taken from the processes that know its destination
+		if _, _, err := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind); err != nil {
+			return Outcome{}, err
+		}
+	}
 	f, began, err := e.startOrJoin(id, rec.Digest, false)
 	if err != nil {
 		return Outcome{}, err

@@ -337,3 +337,23 @@ func TestLongHorizonLeavesFewEvents(t *testing.T) {
 		}
 	})
 }
+
+// A process that does not know a destination leaves its writes to those that do: a decision that it cannot
+// carry out takes no lease.
+func TestADecisionWhereTheDestinationIsNotKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		w.Risk = intent.RiskApprove
+		id := b.enqueue(w)
+		b.work(0)
+		before := b.state(id)
+		other := engine.New(b.ledger, &connectors.Registry{}, nil)
+		defer other.Close()
+		_, err := other.Resolve(t.Context(), before.Tenant, id, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "the invoice is right"})
+		if after := b.state(id); !errors.Is(err, connectors.ErrUnknownDestination) || after.Fence != before.Fence || after.Seq != before.Seq {
+			t.Errorf("error %v, fence %d and %d, events %d and %d; want that nothing changed", err, before.Fence, after.Fence, before.Seq, after.Seq)
+		}
+		b.resolve(id, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "the invoice is right"})
+	})
+}

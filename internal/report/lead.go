@@ -226,6 +226,8 @@ func (l Lead) sent() string {
 		return "Nothing took effect: " + cmp.Or(lastTries[connectors.Fate(r.LastFate)], "the destination did not take it") + l.refusal()
 	case r.State == ledger.Sending:
 		return "It may have been sent " + times + ": the process that sent it ended before it knew."
+	case accepted == 1 && r.Unknown && !r.Answered && r.Status() == ledger.Verified:
+		return "It was sent once, and no response arrived."
 	case r.Status() == ledger.Verified, r.Status() == ledger.Compensated:
 		return "It was sent " + times + "."
 	case r.Unknown:

@@ -83,7 +83,7 @@ var leadCases = map[string]leadCase{
 		"The agent wanted to delete order A-1. Order A-1 for $19.99 is still there. It was sent once, and the destination accepted it. A reviewer must decide."},
 
 	"verified": {"", intent.Create, ledger.Settled, ledger.Verified, func(r *ledger.Record) { r.Sends, r.Unknown, r.Reads = 1, true, 1 }, nil, []string{wanted2999}, false, false,
-		"The agent wanted to create order A-1 for $29.99. Order A-1 for $29.99 was there, as wanted. It was sent once. That is verified."},
+		"The agent wanted to create order A-1 for $29.99. Order A-1 for $29.99 was there, as wanted. It was sent once, and no response arrived. That is verified."},
 	"verified, nothing to do": {"it was so", intent.Update, ledger.Settled, ledger.Verified, nil, []string{wanted2999}, nil, false, false,
 		"The agent wanted to update order A-1: amount_cents to $29.99. Order A-1 for $29.99 was there, as wanted. Nothing was sent. There was nothing to do."},
 	"verified, made true meanwhile": {"no send was taken up", intent.Update, ledger.Settled, ledger.Verified, func(r *ledger.Record) {

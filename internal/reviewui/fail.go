@@ -55,7 +55,7 @@ var known = []struct {
 	{errMethod, http.StatusMethodNotAllowed, "Not possible here", "This address does not accept such a request. Nothing was done. Open the page and use its form."},
 	{errOtherStop, http.StatusConflict, "It was stopped again", "It was stopped again since you opened the page, perhaps for another reason. Nothing was released. Read the stop as it is now."},
 	{errForm, http.StatusBadRequest, "The form cannot be read", "The form is too long, or it is not a form of this page. Nothing was done. Go back: the browser keeps what you typed. A reason has at most 500 characters."},
-	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no such write here. It may belong to another tenant, or have been pruned long ago."},
+	{ledger.ErrNotFound, http.StatusNotFound, "Not found", "There is no write with this ID here. It may belong to another tenant, or have been pruned long ago. The search finds writes by an order number."},
 	{saga.ErrNotFound, http.StatusNotFound, "Not found", "There is no such saga here. It may belong to another tenant."},
 	{errNoStep, http.StatusNotFound, "Not waiting", "This step does not wait for a decision, or not any more: a reviewer may have decided, its time may be over, or its workflow may have ended."},
 	{errUnknownStep, http.StatusNotFound, "Not found", "There is no such step here. It may belong to another tenant."},

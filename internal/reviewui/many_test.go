@@ -141,7 +141,7 @@ func TestSeveralDecisionsThatAreNotTaken(t *testing.T) {
 		}, 400, "not a form of this page"},
 		"an auditor":     {auditor, func(url.Values) {}, 403, ""},
 		"an agent":       {agent, func(url.Values) {}, 403, ""},
-		"another tenant": {outsider, func(url.Values) {}, 404, "no such write"},
+		"another tenant": {outsider, func(url.Values) {}, 404, "no write with this ID"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ var Problems = []Problem{
 
 	{Err: saga.ErrNotFound, Type: "not-found", Exit: 30, Hint: "Sagas belong to a tenant; --tenant names another one. `readback saga list` shows them."},
 	{Err: ledger.ErrNoDocument, Type: "not-found"},
-	{Err: ledger.ErrNotFound, Type: "not-found", Exit: 30, Hint: "Writes belong to a tenant; --tenant names another one. `readback list` shows them."},
+	{Err: ledger.ErrNotFound, Type: "not-found", Exit: 30, Hint: "Writes belong to a tenant; --tenant names another one. `readback list` shows them, and `readback list TEXT` finds one by an order number."},
 	{Err: ledger.ErrDigestMismatch, Type: "digest-mismatch", Exit: 30, Hint: "Nothing was changed, and nothing was sent."},
 	{Err: redact.ErrNoKey, Exit: 78, Kind: "redaction_key", Hint: "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys; --config names another configuration."},
 	{Err: ledger.ErrNoKey, Type: "unavailable", Exit: 69, Kind: "digest_key", Hint: "Nothing was changed, and nothing was sent by this call. `redaction.keys` in the configuration lists the keys. A write that is recorded can be shown without them: `readback show ID`."},
