@@ -256,3 +256,36 @@ func TestMismatchJSON(t *testing.T) {
 		}
 	}
 }
+
+// What a write would undo of another actor's changes is what it sets: also what it removes, what it sends
+// without comparing it, and single members of an object. A delete would undo each of them.
+func TestReplaced(t *testing.T) {
+	w := intent.WriteIntent{Expect: fields(t, `{"a":1,"o":{"x":1}}`), Absent: []string{"/gone"}, Payload: fields(t, `{"p":1}`), Ignore: []string{"/ignored"}}
+	before := fields(t, `{"a":0,"o":{"x":0,"y":0},"p":0,"other":0,"ignored":0,"at":0}`)
+	for name, tt := range map[string]struct {
+		after          string
+		update, delete []string
+	}{
+		"nothing":                {`{"a":0,"o":{"x":0,"y":0},"p":0,"other":0,"ignored":1,"at":1}`, nil, nil},
+		"a field that it sets":   {`{"a":7,"o":{"x":0,"y":0},"p":0,"other":0,"ignored":0,"at":0}`, []string{"/a"}, []string{"/a"}},
+		"a member that it sets":  {`{"a":0,"o":{"x":7,"y":0},"p":0,"other":0,"ignored":0,"at":0}`, []string{"/o/x"}, []string{"/o"}},
+		"the member beside it":   {`{"a":0,"o":{"x":0,"y":7},"p":0,"other":0,"ignored":0,"at":0}`, nil, []string{"/o"}},
+		"what it removes":        {`{"a":0,"o":{"x":0,"y":0},"p":0,"other":0,"ignored":0,"at":0,"gone":7}`, []string{"/gone"}, []string{"/gone"}},
+		"what it sends":          {`{"a":0,"o":{"x":0,"y":0},"p":7,"other":0,"ignored":0,"at":0}`, []string{"/p"}, []string{"/p"}},
+		"what it does not name":  {`{"a":0,"o":{"x":0,"y":0},"p":0,"other":7,"ignored":0,"at":0}`, nil, []string{"/other"}},
+		"a field that was taken": {`{"o":{"x":0,"y":0},"p":0,"other":0,"ignored":0,"at":0}`, []string{"/a"}, []string{"/a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for write, want := range map[intent.WriteType][]string{intent.Update: tt.update, intent.Delete: tt.delete} {
+				w.Write = write
+				var got []string
+				for _, m := range verify.Replaced(w, []string{"/at"}, before, fields(t, tt.after)) {
+					got = append(got, m.Path)
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s would replace %v, want %v", write, got, want)
+				}
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ notifications:
 		"all tenants":     {"each has a message of its own", good + ", tenants: ['*']}\n", []string{at + `: has the tenant "*"; want the names of tenants`}},
 		"a format":        {"it would be markup", good + ", format: html}\n", []string{at + `.format: is "html"; want plain or slack`}},
 		"a window":        {"people wait", good + ", window: 48h}\n", []string{at + ": has a window of 48h0m0s; want at most 24h0m0s"}},
-		"lines":           {"nobody reads them", good + ", lines: 500}\n", []string{at + ": has 500 lines; want at most 50"}},
+		"lines":           {"no reviewer reads them", good + ", lines: 500}\n", []string{at + ": has 500 lines; want at most 50"}},
 		"no zone":         {"whose night?", good + ", quiet: {from: '22:00', until: '07:00'}}\n", []string{at + ".quiet: has no zone; want the name of a time zone such as Europe/Berlin"}},
 		"a bad zone":      {"it has no summer time", good + ", quiet: {from: '22:00', until: '07:00', zone: Berlin}}\n", []string{at + `.quiet.zone: is "Berlin", which is no time zone of the IANA database; want one such as Europe/Berlin`}},
 		"no time":         {"when?", good + ", quiet: {from: '10pm', zone: UTC}}\n", []string{at + `.quiet.from: is "10pm"; want a time of the day such as "22:00"`, at + `.quiet: has no until; want a time of the day such as "22:00"`}},

@@ -93,6 +93,15 @@ func (h *harness) gone(r ledger.Record) {
 	}
 }
 
+// family is a write, and a verified one that undoes it.
+func (h *harness) family(name string) (parent, child ledger.Record) {
+	h.Helper()
+	parent = h.append(h.fresh(wish("a", "parent"+name), announced), sent, seen)
+	undo := wish("a", "undo"+name)
+	undo.Compensates = string(parent.ID)
+	return parent, h.append(h.fresh(undo, announced), sent, seen, verified)
+}
+
 var pruning = map[string]scenario{
 	"tombstone": {
 		"a write that was pruned is still known: it is not sent again, and it says how it ended",
@@ -233,10 +242,7 @@ var pruning = map[string]scenario{
 	"family": {
 		"a write and its undoing are needed together: neither goes before the other is done",
 		func(h *harness) {
-			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
-			undo := wish("a", "undo")
-			undo.Compensates = string(parent.ID)
-			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			parent, child := h.family("")
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID})
 			h.sleep(2 * remember)
 			h.pruned(ledger.Pruned{})
@@ -254,10 +260,7 @@ var pruning = map[string]scenario{
 	"re-opened": {
 		"a reviewer still finds how the undo of a write ended",
 		func(h *harness) {
-			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
-			undo := wish("a", "undo")
-			undo.Compensates = string(parent.ID)
-			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			parent, child := h.family("")
 			h.sleep(time.Second)
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
 			h.sleep(keep)
@@ -289,10 +292,7 @@ var pruning = map[string]scenario{
 	"dry run": {
 		"what is counted is what a prune deletes until nothing is left, and nothing is deleted",
 		func(h *harness) {
-			parent := h.append(h.fresh(wish("a", "parent"), announced), sent, seen)
-			undo := wish("a", "undo")
-			undo.Compensates = string(parent.ID)
-			child := h.append(h.fresh(undo, announced), sent, seen, verified)
+			parent, child := h.family("")
 			parent = h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID}, settled(ledger.Compensated))
 			h.sleep(remember - keep)
 			later := h.done("later")
@@ -351,10 +351,7 @@ var pruning = map[string]scenario{
 		"writes that cannot be forgotten yet do not keep the later ones",
 		func(h *harness) {
 			for i := range 5 {
-				parent := h.append(h.fresh(wish("a", fmt.Sprint("parent", i)), announced), sent, seen)
-				undo := wish("a", fmt.Sprint("undo", i))
-				undo.Compensates = string(parent.ID)
-				child := h.append(h.fresh(undo, announced), sent, seen, verified)
+				parent, child := h.family(fmt.Sprint(i))
 				h.append(parent, ledger.Event{Kind: ledger.EvCompensating, Child: child.ID})
 			}
 			h.sleep(time.Second)
