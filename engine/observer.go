@@ -541,7 +541,7 @@ var errorTypes = []struct {
 }{
 	{ledger.ErrDigestMismatch, "digest_mismatch"}, {ledger.ErrBlocked, "blocked"}, {ledger.ErrFull, "full"},
 	{ledger.ErrFenced, "fenced"}, {ledger.ErrExpired, "expired"}, {ledger.ErrCorrupt, "corrupt"}, {ledger.ErrUnavailable, "ledger_unavailable"},
-	{ErrForbidden, "forbidden"}, {ErrChanged, "changed"}, {ErrNotWaiting, "not_waiting"}, {ErrBusy, "busy"}, {ErrClosed, "closed"},
+	{ErrForbidden, "forbidden"}, {ErrChanged, "changed"}, {ErrNotWaiting, "not_waiting"}, {ErrBusy, "busy"}, {ErrClosed, "closed"}, {ErrIdentityChanged, "identity_changed"},
 	{intent.ErrInvalid, "invalid"}, {connectors.ErrUnknownDestination, "unknown_destination"},
 	{context.DeadlineExceeded, "timeout"}, {context.Canceled, "canceled"},
 }

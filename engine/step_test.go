@@ -1,0 +1,179 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/policies"
+)
+
+// Each status has the one thing that a workflow engine can do with it.
+func TestStep(t *testing.T) {
+	approve := &engine.Options{Risks: []policies.RiskRule{{Tool: "orders.create"}}}
+	decide := func(word engine.Word) func(*bench, ledger.ID) {
+		return func(b *bench, id ledger.ID) {
+			reviewer := engine.As(context.Background(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
+			if _, err := b.engine.Resolve(reviewer, "acme", id, engine.Decision{Word: word, By: "ann", Reason: "checked with the customer"}); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		opts   *engine.Options
+		fault  orders.Fault
+		limit  time.Duration
+		then   func(*bench, ledger.ID) // before a second attempt
+		status ledger.Status
+		next   engine.Next
+		waits  [2]time.Duration
+	}{
+		"verified":        {status: ledger.Verified, next: engine.NextResult},
+		"the answer lost": {fault: orders.Fault{Kind: orders.LostAnswer}, status: ledger.Verified, next: engine.NextResult},
+		"refused":         {fault: orders.Fault{Kind: orders.Refused, How: "422"}, status: ledger.NotApplied, next: engine.NextFail},
+		"too late":        {limit: -1, status: ledger.InProgress, next: engine.NextLater, waits: [2]time.Duration{time.Second, 10 * time.Second}},
+		"held":            {opts: approve, status: ledger.StatusHeld, next: engine.NextDecision, waits: [2]time.Duration{10 * time.Second, 13 * time.Second}},
+		"held for hours":  {opts: approve, then: func(*bench, ledger.ID) { time.Sleep(5 * time.Hour) }, status: ledger.StatusHeld, next: engine.NextDecision, waits: [2]time.Duration{time.Hour, 75 * time.Minute}},
+		"approved":        {opts: approve, then: decide(engine.WordApprove), status: ledger.Verified, next: engine.NextResult},
+		"denied":          {opts: approve, then: decide(engine.WordDeny), status: ledger.Denied, next: engine.NextFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Plain.Options(), c.opts)
+				if c.fault.Kind != "" {
+					c.fault.Times = 1
+					b.set(c.fault)
+				}
+				ctx := t.Context()
+				if c.limit < 0 { // it has ended already
+					limited, cancel := context.WithTimeout(ctx, c.limit)
+					defer cancel()
+					ctx = limited
+				}
+				s, err := b.engine.Step(ctx, order("A-1", intent.Create), 1)
+				if c.then != nil {
+					c.then(b, s.Outcome.ID)
+					s, err = b.engine.Step(ctx, order("A-1", intent.Create), 2)
+				}
+				if err != nil || s.Outcome.Status != c.status || s.Next != c.next || s.After < c.waits[0] || s.After > c.waits[1] {
+					t.Errorf("got %s, %s after %s, %v%s", s.Outcome.Status, s.Next, s.After, err, b.life(s.Outcome.ID))
+				}
+			})
+		})
+	}
+}
+
+func TestStepsThatFail(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*bench, *intent.WriteIntent)
+		is     error
+		next   engine.Next
+	}{
+		"invalid":             {func(_ *bench, w *intent.WriteIntent) { w.Workflow = "" }, intent.ErrInvalid, engine.NextFail},
+		"unknown destination": {func(_ *bench, w *intent.WriteIntent) { w.Destination = "shop" }, connectors.ErrUnknownDestination, engine.NextFail},
+		"another request under the name": {func(b *bench, w *intent.WriteIntent) {
+			b.do(*w)
+			w.Expect["currency"] = "EUR"
+		}, ledger.ErrDigestMismatch, engine.NextFail},
+		"another request under the operation": {func(b *bench, w *intent.WriteIntent) {
+			w.IdempotencyKey = "order:1"
+			b.do(*w)
+			w.Workflow, w.Expect = "wf-2", intent.Fields{"currency": "EUR"}
+		}, ledger.ErrBlocked, engine.NextFail},
+		"the engine is closed": {func(b *bench, _ *intent.WriteIntent) { b.engine.Close() }, engine.ErrClosed, engine.NextRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Plain.Options(), nil)
+				w := order("A-1", intent.Create)
+				c.change(b, &w)
+				if s, err := b.engine.Step(t.Context(), w, 1); !errors.Is(err, c.is) || s.Next != c.next || s.After != 0 {
+					t.Errorf("got %s, %v", s.Next, err)
+				}
+			})
+		})
+	}
+}
+
+// A repeated attempt under another name sends nothing, where the first one's write is known.
+func TestChangedIdentities(t *testing.T) {
+	other := func(w *intent.WriteIntent) { w.Workflow, w.Expect["currency"] = "wf-2", "EUR" }
+	renamed := func(w *intent.WriteIntent) { w.Workflow = "wf-2" }
+	for name, c := range map[string]struct {
+		change  func(*intent.WriteIntent)
+		attempt int
+		later   time.Duration
+		changed bool
+	}{
+		"a run ID in the name":        {renamed, 2, time.Minute, true},
+		"a counter in the step":       {func(w *intent.WriteIntent) { w.Step = "7" }, 3, 11 * time.Hour, true},
+		"the same name":               {func(*intent.WriteIntent) {}, 2, 0, false},
+		"a first attempt":             {renamed, 1, 0, false},
+		"an engine without a count":   {renamed, 0, 0, false},
+		"another request":             {other, 2, 0, false},
+		"another tool":                {func(w *intent.WriteIntent) { renamed(w); w.Tool = "orders.import" }, 2, 0, false},
+		"the day after":               {renamed, 2, 24 * time.Hour, false},
+		"the operation has a name":    {func(w *intent.WriteIntent) { renamed(w); w.IdempotencyKey = "order:1" }, 2, 0, false},
+		"a first write of the record": {func(w *intent.WriteIntent) { renamed(w); w.Key = intent.Fields{"order_id": "A-2"} }, 2, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Plain.Options(), nil)
+				first := order("A-1", intent.Update)
+				if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, ""); err != nil {
+					t.Fatal(err)
+				}
+				made := b.do(first)
+				time.Sleep(c.later)
+				w := order("A-1", intent.Update)
+				c.change(&w)
+				s, err := b.engine.Step(t.Context(), w, c.attempt)
+				if errors.Is(err, engine.ErrIdentityChanged) != c.changed {
+					t.Fatalf("got %s, %v", s.Next, err)
+				}
+				var known *engine.Error
+				if c.changed && (s.Next != engine.NextFail || !errors.As(err, &known) || known.Known != engine.KnownNotApplied ||
+					!strings.Contains(err.Error(), string(made.ID)) || !strings.Contains(err.Error(), "idempotency_key")) {
+					t.Errorf("got %s, %v", s.Next, err)
+				}
+			})
+		})
+	}
+}
+
+// Two engines, or two runs of one, never share a name by accident.
+func TestWorkflowName(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	seen := map[string]string{}
+	for _, parts := range [][]string{
+		{"temporal", "default", "order-1"}, {"river", "default", "order-1"}, {"temporal", "default/order-1"}, {"temporal", "default%2Forder-1"},
+		{"temporal", "default", "Größe 1"}, {"temporal", "default", " order-1"}, {"temporal", "default", long}, {"temporal", "default", long + "y"},
+		{"temporal", long, "order-1"}, {"temporal", "default", "a\x00b"}, {"temporal", "default", "#1"},
+	} {
+		name := engine.WorkflowName(parts[0], parts[1:]...)
+		if earlier, there := seen[name]; there {
+			t.Errorf("%q and %s have the name %q", parts, earlier, name)
+		}
+		seen[name] = fmt.Sprintf("%q", parts)
+		w := order("A-1", intent.Create)
+		w.Workflow = name
+		if err := w.Validate(); err != nil || !regexp.MustCompile(`^(temporal|river):`).MatchString(name) {
+			t.Errorf("%q: %q, %v", parts, name, err)
+		}
+	}
+	for _, parts := range [][]string{{""}, {"", "a"}, {"temporal"}, {"temporal", "default", ""}} {
+		if name := engine.WorkflowName(parts[0], parts[1:]...); name != "" {
+			t.Errorf("%q: %q; all such runs would share it", parts, name)
+		}
+	}
+}
