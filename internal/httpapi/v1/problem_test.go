@@ -32,12 +32,13 @@ var speaking = []string{"intent", "connectors", "ledger", "engine", "guards", "s
 
 // elsewhere are sentinels of them that never come this way, and why.
 var elsewhere = map[string]string{
-	"connectors.ErrScope":     "only the listing of a destination for an evaluation returns it",
-	"connectors.ErrWriteOnly": "of reads, which become part of an outcome",
-	"connectors.ErrNoTarget":  "of reads, which become part of an outcome",
-	"access.ErrInvalid":       "only the command line, which makes tokens, returns it",
-	"access.ErrNoToken":       "only the command line, which revokes tokens, returns it",
-	"access.ErrNoFormToken":   "it is an ErrForbidden; only forms of the review UI say more",
+	"engine.ErrIdentityChanged": "of Engine.Step, which adapters of workflow engines call",
+	"connectors.ErrScope":       "only the listing of a destination for an evaluation returns it",
+	"connectors.ErrWriteOnly":   "of reads, which become part of an outcome",
+	"connectors.ErrNoTarget":    "of reads, which become part of an outcome",
+	"access.ErrInvalid":         "only the command line, which makes tokens, returns it",
+	"access.ErrNoToken":         "only the command line, which revokes tokens, returns it",
+	"access.ErrNoFormToken":     "it is an ErrForbidden; only forms of the review UI say more",
 }
 
 // parsed reads the Go files of a folder without its tests.
