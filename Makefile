@@ -6,6 +6,9 @@ LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
 BIN := $(CURDIR)/bin
 
+# Each module is built as its users build it: go.work is for editors.
+export GOWORK := off
+
 # Tests make thousands of small ledgers and sync every commit. Where memory is a file
 # system with room, they do so there: no test needs files to outlive the machine. make
 # check has its ledgers on the disk.
@@ -69,6 +72,22 @@ race: ## the tests of what runs concurrently, under the race detector
 	$(GO) test -race -short -timeout 30m -skip '$(RACE_SKIP)' $(RACED)
 	$(GO) test -race -short -timeout 20m ./internal/reviewui -run 'Update|Decision'
 
+# Each adapter is a module of its own, so that the core needs none of the engines.
+ADAPTERS := $(patsubst adapters/%/go.mod,%,$(wildcard adapters/*/go.mod))
+
+.PHONY: adapters
+adapters: $(ADAPTERS:%=adapter-%) ## go vet and the tests of every adapter of a workflow engine; make adapter-river of one
+
+.PHONY: $(ADAPTERS:%=adapter-%)
+$(ADAPTERS:%=adapter-%): adapter-%:
+	cd adapters/$* && $(GO) vet ./... && $(GO) test -timeout 20m ./...
+
+adapter-temporal: $(BIN)/temporalserver
+
+# Temporal's server, which takes minutes to compile.
+$(BIN)/temporalserver: $(wildcard bench/temporalserver/*)
+	cd bench/temporalserver && $(GO) build -trimpath -o $@ .
+
 .PHONY: soak
 soak: ## 20,000 writes under fire, for some minutes; SOAK="-soak.seed=7" repeats a run
 	$(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 20m -soak.full $(SOAK)
@@ -96,7 +115,7 @@ bench: ## benchmarks; see docs/operate/deploy.md (READBACK_BENCH_ROWS=1000000 fo
 
 .PHONY: bench-peers
 bench-peers: ## readback beside DBOS, River, Temporal and Restate, and the chart of docs/performance.md; BENCH="-dir /mnt/disk -for 5s"
-	cd bench/temporalserver && $(GO) build -trimpath -o $(BIN)/temporalserver . || echo "Temporal's server could not be built"
+	$(MAKE) $(BIN)/temporalserver || echo "Temporal's server could not be built"
 	cd bench && $(GO) run . -temporal $(BIN)/temporalserver -out ../docs/performance.svg $(BENCH)
 
 .PHONY: mutants

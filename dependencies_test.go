@@ -17,7 +17,9 @@ import (
 // goList asks the go command for values of T, one JSON object after the other.
 func goList[T any](t *testing.T, args ...string) []T {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json"}, args...)...).Output()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-json"}, args...)...)
+	cmd.Env = append(os.Environ(), "GOWORK=off") // this module, without the adapters
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
