@@ -92,6 +92,22 @@ func (e *Engine) Step(ctx context.Context, w intent.WriteIntent, attempt int) (S
 	return s, nil
 }
 
+// Record records the write of a message for a worker to make, without waiting for its outcome: the
+// message can be acknowledged, and its outcome is reported elsewhere. Where another write began the
+// same operation, the ID is that write's. With an error, next is NextFail if repeating cannot change
+// it, else NextRetry.
+func (e *Engine) Record(ctx context.Context, w intent.WriteIntent) (id ledger.ID, next Next, err error) {
+	id, err = e.Enqueue(ctx, w)
+	var blocked *ledger.BlockedError
+	if errors.As(err, &blocked) && blocked.Received == blocked.Prior.Digest {
+		return blocked.Prior.ID, NextResult, nil
+	}
+	if err != nil {
+		return "", nextAfter(err), err
+	}
+	return id, NextResult, nil
+}
+
 // nextFor returns what comes next after an outcome.
 func nextFor(s ledger.Status) Next {
 	switch {

@@ -100,9 +100,34 @@ func TestStepsThatFail(t *testing.T) {
 				if s, err := b.engine.Step(t.Context(), w, 1); !errors.Is(err, c.is) || s.Next != c.next || s.After != 0 {
 					t.Errorf("got %s, %v", s.Next, err)
 				}
+				if errors.Is(c.is, engine.ErrClosed) {
+					return // a closed engine still records
+				}
+				if id, next, err := b.engine.Record(t.Context(), w); !errors.Is(err, c.is) || next != c.next || id != "" {
+					t.Errorf("recorded: got %q, %s, %v", id, next, err)
+				}
 			})
 		})
 	}
+}
+
+// A message is recorded without waiting, and once: also where a copy has another name.
+func TestRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		w := order("A-1", intent.Create)
+		w.IdempotencyKey = "order:1"
+		first, next, err := b.engine.Record(t.Context(), w)
+		if err != nil || next != engine.NextResult || len(b.world.Effects()) != 0 {
+			t.Fatalf("got %s, %v; %d effects", next, err, len(b.world.Effects()))
+		}
+		for _, workflow := range []string{w.Workflow, "wf-2"} {
+			w.Workflow = workflow
+			if id, next, err := b.engine.Record(t.Context(), w); id != first || next != engine.NextResult || err != nil {
+				t.Errorf("%s: got %s, %s, %v; want %s", workflow, id, next, err, first)
+			}
+		}
+	})
 }
 
 // A repeated attempt under another name sends nothing, where the first one's write is known.
