@@ -48,7 +48,7 @@ var floors = [][]string{
 		"internal/fakes/orders", "internal/eval", "internal/mcpapi/tool", "internal/objects", "internal/probe", "internal/sealed", "internal/verifytest",
 	},
 	{ // 6: does it; and a destination that needs another
-		"engine", "connectors/mail", "internal/fakes/orders/orderstest",
+		"engine", "connectors/mail", "internal/fakes/orders/orderstest", "internal/killtest",
 	},
 	{ // 7: what is built on the engine
 		"guards", "telemetry", "gate", "saga",
