@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,7 +67,28 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// shared is the server of the tests that do not kill it.
+var shared struct {
+	sync.Once
+	server *pgtest.Server
+	err    error
+}
+
+func server(tb testing.TB) *pgtest.Server {
+	tb.Helper()
+	shared.Do(func() { shared.server, shared.err = pgtest.Open(pgtest.Options{}) })
+	pgtest.Need(tb, shared.err)
+	return shared.server
 }
 
 // work is the process of a worker: River with the middleware, and the ledger in the same database.
@@ -143,9 +166,6 @@ func (s *system) close(tb testing.TB) {
 	s.pool.Close()
 }
 
-// server is a PostgreSQL for the tests that do not kill it.
-func server(tb testing.TB) *pgtest.Server { return pgtest.Start(tb, pgtest.Options{}) }
-
 // database makes a database with River's tables.
 func database(tb testing.TB, s *pgtest.Server) (dsn string) {
 	tb.Helper()
@@ -218,22 +238,41 @@ func await(tb testing.TB, pool *pgxpool.Pool, id int64, state rivertype.JobState
 	return job, out
 }
 
-// awaitHeld waits until a job is snoozed because its write waits for a reviewer.
-func (s *system) awaitSnoozed(tb testing.TB, id int64, status ledger.Status) (rivertype.JobRow, engine.Outcome) {
+// awaitSnoozed waits until a job is snoozed with an outcome.
+func (s *system) awaitSnoozed(tb testing.TB, id int64, status ledger.Status, times int) engine.Outcome {
 	tb.Helper()
-	var job rivertype.JobRow
 	var out engine.Outcome
-	killtest.Until(tb, "snoozed", func() bool {
-		row, err := s.client.JobGet(tb.Context(), id)
+	killtest.Until(tb, fmt.Sprintf("job %d snoozed %d times", id, times), func() bool {
+		job, err := s.client.JobGet(tb.Context(), id)
 		must(tb, err)
-		out = engine.Outcome{}
-		if raw := row.Output(); raw != nil {
-			must(tb, json.Unmarshal(raw, &out))
+		var metadata struct {
+			Output  engine.Outcome `json:"output"`
+			Snoozes int            `json:"snoozes"`
 		}
-		job = *row
-		return out.Status == status && row.State != rivertype.JobStateRunning
+		must(tb, json.Unmarshal(job.Metadata, &metadata))
+		if job.State == rivertype.JobStateRunning || metadata.Snoozes < times {
+			return false
+		}
+		if out = metadata.Output; out.Status != status || job.Attempt != 0 {
+			tb.Fatalf("%+v after attempt %d, want %s and no counted attempt", out, job.Attempt, status)
+		}
+		return true
 	})
-	return job, out
+	return out
+}
+
+func (s *system) exec(tb testing.TB, sql string, args ...any) {
+	tb.Helper()
+	_, err := s.pool.Exec(tb.Context(), sql, args...)
+	must(tb, err)
+}
+
+func (s *system) decide(tb testing.TB, id ledger.ID, word engine.Word) engine.Outcome {
+	tb.Helper()
+	reviewer := engine.As(tb.Context(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
+	out, err := s.engine.Resolve(reviewer, "acme", id, engine.Decision{Word: word, By: "ann", Reason: "asked by phone"})
+	must(tb, err)
+	return out
 }
 
 // TestLostResponse: the destination loses the response to the first send. The job ends verified,
@@ -252,11 +291,10 @@ func TestLostResponse(t *testing.T) {
 // TestKills: a worker or the server is killed at each point of a job. Another attempt ends the job,
 // and there is one effect.
 func TestKills(t *testing.T) {
-	shared := server(t)
 	for _, p := range killtest.Points() {
 		t.Run("worker/"+string(p), func(t *testing.T) {
 			t.Parallel()
-			stage, dsn := killtest.New(t), database(t, shared)
+			stage, dsn := killtest.New(t), database(t, server(t))
 			pool, client := inserter(t, dsn)
 			worker := stage.Start(t, dsnOf+"="+dsn)
 			killed := make(chan struct{})
@@ -275,7 +313,7 @@ func TestKills(t *testing.T) {
 	for _, p := range killtest.Points() {
 		t.Run("server/"+string(p), func(t *testing.T) {
 			t.Parallel()
-			own := server(t)
+			own := pgtest.Start(t, pgtest.Options{})
 			stage, dsn := killtest.New(t), database(t, own)
 			pool, client := inserter(t, dsn)
 			stage.Start(t, dsnOf+"="+dsn)
@@ -317,4 +355,205 @@ func rescue(t *testing.T, pool *pgxpool.Pool) {
 	must(t, err)
 	_, err = pool.Exec(t.Context(), "DELETE FROM river_leader")
 	must(t, err)
+}
+
+// TestDecisionDaysLater: a write waits for a reviewer for days. No worker is occupied and no attempt
+// is counted: the job is tried more often than its maximum of attempts. The days are the snoozes,
+// which are moved back in the database, as River's scheduler finds them then. The decision wakes the
+// job.
+func TestDecisionDaysLater(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world, policies.RiskRule{Tool: "charge"})
+	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
+	var held engine.Outcome
+	for pass := range river.MaxAttemptsDefault + 5 {
+		held = s.awaitSnoozed(t, id, ledger.StatusHeld, pass+1)
+		s.exec(t, "UPDATE river_job SET created_at = created_at - interval '6 hours', scheduled_at = scheduled_at - interval '6 hours', state = 'available' WHERE id = $1", id)
+	}
+	s.awaitSnoozed(t, id, ledger.StatusHeld, river.MaxAttemptsDefault+6)
+	must(t, readback.Wake(t.Context(), s.client, held.ID)) // one too many: it is still held
+	s.awaitSnoozed(t, id, ledger.StatusHeld, river.MaxAttemptsDefault+7)
+	s.exec(t, "UPDATE river_job SET state = 'scheduled', scheduled_at = now() + interval '1 hour' WHERE id = $1", id)
+	s.decide(t, held.ID, engine.WordApprove)
+	must(t, readback.Wake(t.Context(), s.client, held.ID))
+	job, out := await(t, s.pool, id, rivertype.JobStateCompleted)
+	if out.ID != held.ID || out.Status != ledger.Verified || job.Attempt != 1 || world.Changes("A-1") != 1 {
+		t.Errorf("%+v at attempt %d with %d effects, want verified at attempt 1 and one effect", out, job.Attempt, world.Changes("A-1"))
+	}
+	must(t, readback.Wake(t.Context(), s.client, held.ID)) // the job is completed and stays so
+	if job, err := s.client.JobGet(t.Context(), id); err != nil || job.State != rivertype.JobStateCompleted {
+		t.Errorf("%+v, %v", job, err)
+	}
+}
+
+// TestFails: what has ended without its effect cancels the job, with the text of the outcome, and no
+// attempt follows.
+func TestFails(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world, policies.RiskRule{Tool: "charge", Destination: "orders", Kind: "none"})
+	for name, c := range map[string]struct {
+		args chargeArgs
+		set  func()
+		want string
+	}{
+		"refused by the destination": {chargeArgs{Run: "run-1", Order: "A-1"}, func() {
+			must(t, world.Set(orders.Fault{Kind: orders.Refused, Times: 1, Key: "A-1"}))
+		}, "422"},
+		"the arguments have no name":      {chargeArgs{Order: "A-2"}, nil, "workflow"},
+		"the destination has no such key": {chargeArgs{Run: "run-3"}, nil, "order_id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.set != nil {
+				c.set()
+			}
+			job, out := await(t, s.pool, s.insert(t, c.args), rivertype.JobStateCancelled)
+			if len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, c.want) || world.Changes(c.args.Order) != 0 {
+				t.Errorf("%+v, %+v, want one error with %q and no effect", job.Errors, out, c.want)
+			}
+		})
+	}
+}
+
+// TestInsertedAgain: a program inserts a job again. It has another ID, and the effect is there once:
+// by the name in its arguments, and by the idempotency key where the name is another one too.
+func TestInsertedAgain(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	for name, again := range map[string]chargeArgs{
+		"the same name":                     {Run: "run-A", Order: "A"},
+		"another name, one idempotency key": {Run: "run-B2", Order: "B", Key: "charge:B"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first := again
+			first.Run = "run-" + again.Order
+			_, one := await(t, s.pool, s.insert(t, first), rivertype.JobStateCompleted)
+			_, two := await(t, s.pool, s.insert(t, again), rivertype.JobStateCompleted)
+			if two.ID != one.ID || two.Status != ledger.Verified || world.Changes(again.Order) != 1 {
+				t.Errorf("%+v and %+v with %d effects, want one write with one effect", one, two, world.Changes(again.Order))
+			}
+		})
+	}
+}
+
+// TestIdentityChanged: the name of a job is another one at its second attempt, as where it is made
+// from the job's ID. Nothing is sent, and the error names both.
+func TestIdentityChanged(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
+	await(t, s.pool, id, rivertype.JobStateCompleted)
+	s.exec(t, `UPDATE river_job SET args = args || '{"run": "run-2"}', state = 'available', finalized_at = NULL WHERE id = $1`, id)
+	job, _ := await(t, s.pool, id, rivertype.JobStateCancelled)
+	if world.Changes("A-1") != 1 || len(job.Errors) != 1 {
+		t.Fatalf("%d effects, %+v", world.Changes("A-1"), job.Errors)
+	}
+	for _, part := range []string{engine.ErrIdentityChanged.Error(), "river:run-1", "river:run-2"} {
+		if !strings.Contains(job.Errors[0].Error, part) {
+			t.Errorf("no %q in %q", part, job.Errors[0].Error)
+		}
+	}
+}
+
+// TestOneIdentityTwice: two programs use one name for two writes. The second is refused, and names
+// what differs. Another workflow engine with the same name makes a write of its own.
+func TestOneIdentityTwice(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	_, out := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"}), rivertype.JobStateCompleted)
+	job, _ := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-2"}), rivertype.JobStateCancelled)
+	if world.Changes("A-1") != 1 || world.Changes("A-2") != 0 || len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, "digest") {
+		t.Errorf("%d and %d effects, %+v, want 1 and 0, and an error about the digest", world.Changes("A-1"), world.Changes("A-2"), job.Errors)
+	}
+	other := killtest.Order("A-3")
+	other.Workflow, other.Step, other.Tool = engine.WorkflowName("dbos", "run-1"), "charge", "charge"
+	two, err := s.engine.Do(t.Context(), other)
+	if err != nil || two.ID == out.ID || two.Status != ledger.Verified {
+		t.Errorf("%+v, %v, want a write that is not %s", two, err, out.ID)
+	}
+}
+
+// TestInsertTx: a job and its write are inserted together or not at all, and the write does not
+// need the job.
+func TestInsertTx(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	i := readback.Inserter[chargeArgs]{Client: s.client, Intent: charge}
+	insert := func(a chargeArgs, end func(pgx.Tx) error) int64 {
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }() // after a commit it has no effect
+		r, err := i.InsertTx(t.Context(), tx, a, nil)
+		must(t, err)
+		must(t, end(tx))
+		return r.Job.ID
+	}
+	insert(chargeArgs{Run: "run-1", Order: "A-1"}, func(tx pgx.Tx) error { return tx.Rollback(t.Context()) })
+	ctx, stop := context.WithCancel(t.Context())
+	worked := make(chan error)
+	go func() { worked <- s.engine.Work(ctx, nil) }()
+	defer func() { stop(); <-worked }()
+	must(t, world.Set(orders.Fault{Kind: orders.LostAnswer}))
+	id := insert(chargeArgs{Run: "run-2", Order: "A-2"}, func(tx pgx.Tx) error { return tx.Commit(t.Context()) })
+	if _, out := await(t, s.pool, id, rivertype.JobStateCompleted); out.Status != ledger.Verified {
+		t.Errorf("%+v, want verified", out)
+	}
+	insert(chargeArgs{Run: "run-3", Order: "A-3"}, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "DELETE FROM river_job WHERE args->>'run' = 'run-3'") // it is lost
+		must(t, err)
+		return tx.Commit(t.Context())
+	})
+	killtest.Until(t, "written without its job", func() bool { return world.Changes("A-3") > 0 })
+	if got := fmt.Sprint(world.Changes("A-1"), world.Changes("A-2"), world.Changes("A-3")); got != "0 1 1" {
+		t.Errorf("effects %s, want 0 1 1", got)
+	}
+}
+
+// TestRescueOfARunningJob: River takes a job that still runs for one whose worker has ended. The
+// attempts are two, and the effect is one.
+func TestRescueOfARunningJob(t *testing.T) {
+	world := newWorld(t)
+	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
+	var reg connectors.Registry
+	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
+	s, err := open(t.Context(), database(t, server(t)), &reg, nil)
+	must(t, err)
+	t.Cleanup(func() { s.close(t) })
+	must(t, s.start(t.Context()))
+	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
+	<-slow.entered
+	s.exec(t, "UPDATE river_job SET state = 'available' WHERE id = $1", id)
+	killtest.Until(t, "rescued", func() bool {
+		job, err := s.client.JobGet(t.Context(), id)
+		must(t, err)
+		return job.Attempt == 2
+	})
+	close(slow.leave)
+	_, out := await(t, s.pool, id, rivertype.JobStateCompleted)
+	if out.Status != ledger.Verified || out.Sends != 1 || world.Changes("A-1") != 1 {
+		t.Errorf("%+v with %d effects, want verified, one send, one effect", out, world.Changes("A-1"))
+	}
+}
+
+// slowDestination holds every send.
+type slowDestination struct {
+	*orders.Connector
+	entered, leave chan struct{}
+}
+
+func (d slowDestination) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	d.entered <- struct{}{}
+	<-d.leave
+	return d.Connector.Write(ctx, r)
+}
+
+// TestNothingKnown: the last attempt of a job whose ledger cannot be reached is not discarded.
+func TestNothingKnown(t *testing.T) {
+	s := inProcess(t, database(t, server(t)), newWorld(t))
+	s.engine.Close()
+	r, err := s.client.Insert(t.Context(), chargeArgs{Run: "run-1", Order: "A-1"}, &river.InsertOpts{MaxAttempts: 1})
+	must(t, err)
+	job, _ := await(t, s.pool, r.Job.ID, rivertype.JobStateScheduled)
+	if job.Attempt != 0 || time.Until(job.ScheduledAt) < time.Second {
+		t.Errorf("attempt %d, next at %v", job.Attempt, job.ScheduledAt)
+	}
 }
