@@ -45,13 +45,13 @@ func intentOf(a ChargeArgs) (intent.WriteIntent, error) {
 	}{a.Invoice, a.AmountCents})
 }
 
-// Existing jobs change by the line with Middleware.
+// Existing jobs change by the line with NewMiddleware.
 func ExampleMiddleware() {
 	var pool *pgxpool.Pool
 	var eng *engine.Engine
 	config := &river.Config{Workers: river.NewWorkers(), Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}}}
 	river.AddWorker(config.Workers, ChargeWorker{})
-	config.Plugins = append(config.Plugins, readback.NewMiddleware(eng, readback.Intent[ChargeArgs](intentOf).Jobs()))
+	config.Middleware = append(config.Middleware, readback.NewMiddleware(eng, readback.Intent[ChargeArgs](intentOf).Jobs()))
 	client, err := river.NewClient(riverpgxv5.New(pool), config)
 	_, _ = client, err
 }
