@@ -160,6 +160,12 @@ func (d KeyDigests) OfErasing(e Erasing) (Erasing, error) {
 	return e, nil
 }
 
+// Same reports whether two ledgers make the same digests, so that a row of one can be one of the
+// other.
+func (d KeyDigests) Same(other KeyDigests) bool {
+	return d.key != nil && other.key != nil && hmac.Equal(d.key(), other.key())
+}
+
 // SealedBy is the id of the redaction key that seals the digest key, "" where it is not sealed.
 func (d KeyDigests) SealedBy() string { return d.sealedBy }
 

@@ -310,7 +310,7 @@ func (t *tx) file(f ledger.Batch) (did ledger.Committed, err error) {
 		err = t.l.usable(got.stored.state)
 	}
 	if err == nil && (!got.done || len(got.changed) != there(f)) {
-		err = fmt.Errorf("%w: a document was not as expected", errAgain)
+		err = cmp.Or(t.refusesDocuments(f), fmt.Errorf("%w: a document was not as expected", errAgain))
 	}
 	did.Documents, did.Now = got.documents(f), at(got.stored.state.now)
 	return did, err

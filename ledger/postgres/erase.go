@@ -37,6 +37,12 @@ func (l *Ledger) Erase(ctx context.Context, e ledger.Erasing) (did ledger.Erased
 		return did, err
 	}
 	err = l.within(ctx, func(t *tx) (err error) {
+		if _, err := t.pgx.Exec(t.ctx, l.sql.Text("lock_ownership"), l.args(e.Tenant)...); err != nil { // it is not moved meanwhile
+			return err
+		}
+		if err := t.refuses(e.Tenant, false); err != nil {
+			return err
+		}
 		did, err = t.eraseAll(e)
 		return err
 	})

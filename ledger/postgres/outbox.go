@@ -51,7 +51,8 @@ type Outbox struct {
 //
 // It is a SELECT and one INSERT that never wait, neither for other callers nor for workers. It
 // fails with [intent.ErrInvalid], which names the field, before it queries the database, with
-// [ledger.ErrNoKey], and with [ledger.ErrFull]; then nothing was enqueued, and the transaction
+// [ledger.ErrNoKey], with [ledger.ErrFull], and with [ledger.ErrNotOwned] in a partition that does not
+// own the tenant; then nothing was enqueued, and the transaction
 // can continue. After other errors, which are the driver's, PostgreSQL accepts nothing more in
 // the transaction.
 func (o Outbox) Enqueue(ctx context.Context, tx pgx.Tx, w intent.WriteIntent) (ledger.ID, error) {
@@ -96,7 +97,10 @@ func (o Outbox) enqueue(w intent.WriteIntent, ask func(query string, args []any,
 	if err := ask(query, args, &enqueued, &received); err != nil {
 		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, err)
 	}
-	if enqueued == 0 {
+	switch {
+	case enqueued < 0:
+		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, &ledger.NotOwnedError{Owned: ledger.Ownership{Tenant: rec.Tenant}})
+	case enqueued == 0:
 		return "", fmt.Errorf("enqueue write %s: %w", rec.ID, ledger.ErrFull)
 	}
 	return rec.ID, nil
@@ -246,7 +250,7 @@ func (l *Ledger) admitOne(ctx context.Context, n int64) (moved bool, err error) 
 		_, err = t.admit(found)
 		return err
 	})
-	if errors.Is(err, ledger.ErrVersion) || errors.Is(err, ledger.ErrNoKey) || locked(err) { // for a newer program, for one with the key, or for later
+	if errors.Is(err, ledger.ErrVersion) || errors.Is(err, ledger.ErrNoKey) || errors.Is(err, ledger.ErrNotOwned) || locked(err) { // for a newer program, for one with the key, for another partition, or for later
 		return false, nil
 	}
 	return moved, l.refuse(ctx, err)

@@ -65,6 +65,7 @@ type Ledger struct {
 	fairness    fairness
 	close       func() // once
 	keeping     ledger.Keeping
+	keys        ledger.Keys
 
 	// unnamed says that statements cannot be kept prepared on connections, and must be sent whole
 	// each time.
@@ -95,7 +96,7 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 	}
 	l := &Ledger{
 		schema: o.Schema, version: len(versions()), pool: o.Pool, sql: newStatements(o.Schema), close: func() {},
-		window: windowOf(o),
+		window: windowOf(o), keys: o.Keys,
 	}
 	if l.pool == nil {
 		pool, err := connect(ctx, dsn, o.Login)

@@ -79,7 +79,7 @@ func newStatements(schema string) statements {
 	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{found}", columnsOfFound, "{state}", columnsOfState, "{document}", columnsOfDocument)
 	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{lot}", strconv.Itoa(ledger.TermLot))
 	for name, text := range s {
-		s[name] = qualified(schema, clocks.Replace(marks.Replace(text)))
+		s[name] = qualified(schema, fenced(clocks.Replace(marks.Replace(text))))
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,7 +276,7 @@ func (t *tx) store(c change) (row, error) {
 	}
 	n, applied := got.numbers[c.rec.ID]
 	if !applied {
-		return row{}, fmt.Errorf("%w: write %s was not as expected", errAgain, c.rec.ID)
+		return row{}, cmp.Or(t.refuses(c.rec.Tenant, c.fresh), fmt.Errorf("%w: write %s was not as expected", errAgain, c.rec.ID))
 	}
 	c.rec.Now = t.now
 	r := row{n: n, rec: c.rec}

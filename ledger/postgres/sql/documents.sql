@@ -19,7 +19,7 @@ ORDER BY f.position {direction}, f.n {direction}
 -- Due documents of a kind, oldest due first.
 WITH {guard}
 SELECT {state}, {document} FROM g LEFT JOIN LATERAL (
-	SELECT x.* FROM @ledger_documents AS x WHERE x.kind = $1::text AND x.due <= g.now
+	SELECT x.* FROM @ledger_documents AS x WHERE x.kind = $1::text AND x.due <= g.now AND {owned:x.tenant}
 	ORDER BY x.due, x.n LIMIT $2::bigint) AS p ON TRUE
 ORDER BY p.due, p.n
 
@@ -43,7 +43,8 @@ p AS MATERIALIZED (SELECT * FROM unnest({parameters}) WITH ORDINALITY
 ok AS MATERIALIZED (
 	SELECT 1 FROM g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND NOT EXISTS (SELECT 1 FROM h WHERE h.have <> h.version)
-		AND {clock} - g.now <= {lag})
+		AND {clock} - g.now <= {lag}
+		AND NOT EXISTS (SELECT 1 FROM p WHERE p.writes AND NOT CASE WHEN p.version = 0 THEN {owned:p.tenant} ELSE {kept:p.tenant} END))
 
 -- name: held_versions
 h AS MATERIALIZED (

@@ -20,7 +20,7 @@ INSERT INTO @ledger_meta (one, version, compatible_from, newest) VALUES (1, 0, 1
 
 -- name: guard
 g AS MATERIALIZED (
-	SELECT m.version, m.compatible_from, m.newest, m.sealing, pg_is_in_recovery() AS standby,
+	SELECT m.version, m.compatible_from, m.newest, m.sealing, m.partition <> '' AS fenced, pg_is_in_recovery() AS standby,
 		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
 		CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
 			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable

@@ -1,22 +1,29 @@
 -- name: enqueue
 -- Runs in the transaction of the caller. Only the first entry of an empty outbox
 -- notifies workers: a commit with a notification waits for all other such commits, and
--- busy workers need none.
-WITH entry AS (INSERT INTO @ledger_outbox (id, tenant, key_digest, intent)
+-- busy workers need none. It returns -1 in a partition that does not own the tenant, and
+-- keeps the tenant there until the caller's transaction ends.
+WITH owner AS MATERIALIZED (SELECT 1 FROM @ledger_tenants AS t WHERE t.tenant = $2::text AND t.state = 'active' FOR SHARE),
+owned AS MATERIALIZED (SELECT 1 FROM @ledger_meta AS m WHERE m.one = 1 AND (m.partition = '' OR EXISTS (SELECT 1 FROM owner))),
+entry AS (INSERT INTO @ledger_outbox (id, tenant, key_digest, intent)
 	SELECT $1::text, $2::text, $3::text, $4::text
 	WHERE NOT EXISTS (SELECT 1 FROM @ledger_notes AS o WHERE o.name = 'outbox/full' AND length(o.value) > 0)
+		AND EXISTS (SELECT 1 FROM owned)
 	RETURNING n)
-SELECT (SELECT count(*) FROM entry),
+SELECT (SELECT count(*) FROM entry) - CASE WHEN EXISTS (SELECT 1 FROM owned) THEN 0 ELSE 1 END,
 	CASE WHEN EXISTS (SELECT 1 FROM entry) AND NOT EXISTS (SELECT 1 FROM @ledger_outbox AS o WHERE o.refused IS NULL)
 		THEN pg_notify('ledger_wake', '')::text ELSE '' END
 
 -- name: enqueue_quietly
 -- The same without a notification.
-WITH entry AS (INSERT INTO @ledger_outbox (id, tenant, key_digest, intent)
+WITH owner AS MATERIALIZED (SELECT 1 FROM @ledger_tenants AS t WHERE t.tenant = $2::text AND t.state = 'active' FOR SHARE),
+owned AS MATERIALIZED (SELECT 1 FROM @ledger_meta AS m WHERE m.one = 1 AND (m.partition = '' OR EXISTS (SELECT 1 FROM owner))),
+entry AS (INSERT INTO @ledger_outbox (id, tenant, key_digest, intent)
 	SELECT $1::text, $2::text, $3::text, $4::text
 	WHERE NOT EXISTS (SELECT 1 FROM @ledger_notes AS o WHERE o.name = 'outbox/full' AND length(o.value) > 0)
+		AND EXISTS (SELECT 1 FROM owned)
 	RETURNING n)
-SELECT (SELECT count(*) FROM entry), ''
+SELECT (SELECT count(*) FROM entry) - CASE WHEN EXISTS (SELECT 1 FROM owned) THEN 0 ELSE 1 END, ''
 
 -- name: outbox_size
 SELECT count(*), coalesce(min(o.enqueued), 0) FROM @ledger_outbox AS o WHERE o.refused IS NULL

@@ -37,7 +37,7 @@ FROM g LEFT JOIN walk AS p ON TRUE
 LEFT JOIN LATERAL (SELECT array_agg(x.due) AS due FROM (
 	SELECT w.due FROM @ledger_writes AS w
 	WHERE w.destination = p.destination AND w.tenant = p.tenant AND w.state = p.state
-		AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now AND w.damaged IS NULL
+		AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now AND w.damaged IS NULL AND {owned:p.tenant}
 	ORDER BY w.due
 	LIMIT greatest($5::bigint, $6::bigint / (SELECT greatest(count(*), 1) FROM walk))) AS x) AS d ON TRUE
 ORDER BY p.step
@@ -53,7 +53,7 @@ picked AS (
 		WHERE w.destination = p.destination AND w.tenant = p.tenant AND w.state = p.state
 			AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now AND w.damaged IS NULL
 		ORDER BY w.due LIMIT p.share FOR UPDATE SKIP LOCKED) AS x
-	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint),
+	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint AND {owned:p.tenant}),
 w AS (UPDATE @ledger_writes AS w SET owner = $7, lease_for = picked.lease, lease_until = least(g.now::numeric + picked.lease, 9223372036854775807)::bigint, fence = w.fence + 1
 	FROM picked CROSS JOIN g WHERE w.id = picked.id
 	RETURNING w.*)
@@ -70,7 +70,7 @@ w AS (UPDATE @ledger_writes AS w SET owner = $5, lease_for = $7, lease_until = l
 	WHERE w.id = $3 AND w.tenant = $4 AND w.queued_behind IS NULL AND NOT w.tombstone AND w.state <> 'entrusted' AND (w.lease_until <= g.now OR w.owner = NULLIF($10::text, ''))
 		AND ($6::boolean OR w.due <= g.now)
 		AND NOT (w.state = 'queued' AND w.destination = ANY ($8::text[])) AND NOT w.destination = ANY ($9::text[])
-		AND g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint
+		AND g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint AND {owned:w.tenant}
 	RETURNING w.*, {clock} AS stored)
 SELECT {state}, {row} FROM g LEFT JOIN w ON 1 = 1 / {timely}
 

@@ -1,9 +1,12 @@
 -- name: unsealed
--- Returns nothing before a sealer has begun.
+-- Returns nothing before a sealer has begun, and nothing of a tenant that is being moved.
 WITH {guard}
 SELECT {state}, coalesce(u.ticket, 0), coalesce(u.at, 0), coalesce(u.write, 0), coalesce(u.id, ''), coalesce(u.first, 0), coalesce(u.last, 0), u.mark,
 	coalesce(w.tenant, ''), CASE WHEN u.first = 1 THEN w.intent END
-FROM g LEFT JOIN (SELECT * FROM @ledger_unsealed AS x WHERE x.ticket > $1::bigint ORDER BY x.ticket LIMIT $2::bigint) AS u ON g.sealing
+FROM g LEFT JOIN LATERAL (SELECT * FROM @ledger_unsealed AS x
+	WHERE x.ticket > $1::bigint AND (NOT g.fenced OR NOT EXISTS (SELECT 1 FROM @ledger_tenants AS f
+		WHERE f.state <> 'active' AND f.tenant = coalesce((SELECT y.tenant FROM @ledger_writes AS y WHERE y.id = x.id), x.mark::json ->> 'tenant')))
+	ORDER BY x.ticket LIMIT $2::bigint) AS u ON g.sealing
 LEFT JOIN @ledger_writes AS w ON w.id = u.id
 ORDER BY u.ticket
 

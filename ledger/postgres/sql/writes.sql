@@ -21,6 +21,7 @@ w AS (INSERT INTO @ledger_writes AS w (id, tenant, destination, tool, structural
 		i.before, i.evidence, i.mismatches, i.child_intent, i.owner, i.lease_until, i.lease_for, i.fence, i.blocks <> 0, NULLIF(i.blocks, 0), NULLIF(i.waits, '')
 	FROM i CROSS JOIN g
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint AND g.newest <= $4::bigint
+		AND {owned:i.tenant}
 		AND (i.newest < 0 OR NOT EXISTS (SELECT 1 FROM @ledger_search AS r
 			WHERE r.tenant = i.tenant AND r.key_digest = i.key_digest AND r.key_digest <> '' AND r.n > i.newest))
 		AND ($5::boolean
@@ -61,7 +62,8 @@ w AS (UPDATE @ledger_writes AS w SET
 		followed = w.followed AND i.queue <> '', damaged = NULL
 	FROM i CROSS JOIN g
 	WHERE w.id = i.id AND w.fence = i.was_fence AND w.seq = i.was_seq AND NOT (i.alone AND w.followed)
-		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint{whole}
+		AND g.compatible_from <= $1 AND NOT g.standby AND g.now - $2::bigint BETWEEN 0 AND $3::bigint
+		AND {kept:w.tenant}{whole}
 	RETURNING w.n, w.id, w.tenant, w.destination, {clock} AS stored),
 x AS (SELECT * FROM {events} AS x (id, seq, body, evidence, mismatches, kind, settlement, at, sends, reads, saved)),
 e AS (INSERT INTO @ledger_events (write, seq, body, evidence, mismatches)
