@@ -1,5 +1,17 @@
-// Package temporal makes a write an activity of a Temporal workflow, under the workflow's ID and
-// the activity's. docs/guide/engines.md describes it beside the adapters of other engines.
+// Package temporal makes writes from Temporal: [Do] in a workflow, [Intercept] for activities that
+// exist. The write has the namespace, the workflow ID and the step as its name, so that retries,
+// replays and resets are the same write. docs/guide/engines.md describes it beside the adapters of
+// other engines.
 //
-// It knows Temporal's SDK and the engine, and nothing of destinations.
+// A workflow and a worker:
+//
+//	func Charge(ctx workflow.Context, order intent.WriteIntent) (engine.Outcome, error) {
+//		return temporal.Do(ctx, "charge", order)
+//	}
+//
+//	w := worker.New(client, "orders", worker.Options{})
+//	w.RegisterWorkflow(Charge)
+//	temporal.Register(w, eng)
+//
+// The package knows Temporal's SDK and the engine, and nothing of destinations.
 package temporal
