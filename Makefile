@@ -54,6 +54,7 @@ check: export READBACK_STRICT = 1
 check: ## every test whole, with every server, and the race detector
 	$(GO) vet ./...
 	$(GO) test $(PACKAGES) -timeout 30m ./...
+	$(GO) test ./engine -short -engine.dispatch
 	$(MAKE) race
 
 # The packages with goroutines or shared state of their own. The tests of the

@@ -150,7 +150,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 		e.opts.Window = defaultWindow
 	}
 	e.opts.Window = max(e.opts.Window, 0)
-	if e.opts.Owner == "" {
+	if e.opts.Owner == "" || e.opts.Owner == dispatched {
 		e.opts.Owner = newOwner()
 	}
 	if e.opts.Patience <= 0 {
@@ -378,6 +378,10 @@ const (
 	// entries again.
 	defaultOutbox = 100_000
 	outboxEmptied = 80
+	// dispatchedFor is how long a write that was handed over to another scheduler may wait there
+	// before it is handed over again: longer than a scheduler usually takes, and no longer than a
+	// write should wait that it has lost.
+	dispatchedFor = time.Minute
 	// workGrace is the time that supervisors give an ending process.
 	workGrace = 30 * time.Second
 	// workedGap is the longest pause before a write that was due a moment ago is queried again:
@@ -480,9 +484,17 @@ var processes = sync.OnceValue(func() string {
 	return fmt.Sprintf("@%.4x", sha256.Sum256([]byte(string(boot)+space)))
 })
 
-// gone returns the owner if its process is known to have ended, else "". A process number that
-// was reused counts as running.
+// dispatched is the owner of writes that were handed over to another scheduler and not taken up
+// yet. It never works on any, so that every worker may ignore its lease, which only keeps the
+// write from being handed over again.
+const dispatched = "dispatched"
+
+// gone returns the owner if it is known not to work on a write any more: its process has ended, or
+// it is no process. Otherwise it returns "". A process number that was reused counts as running.
 func gone(owner string) string {
+	if owner == dispatched {
+		return dispatched
+	}
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || processes() == "" || !strings.HasSuffix(parts[2], processes()) {
 		return ""

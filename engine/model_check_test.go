@@ -215,7 +215,7 @@ func (h *history) checkEvents(n int, rec ledger.Record) {
 		h.fail("write %d cannot be rebuilt: %v%s", n, err, h.life(rec.ID))
 		return
 	}
-	again.Now, again.LeaseUntil = rec.Now, rec.LeaseUntil // the reading process and the lease are not events
+	again.Now, again.Owner, again.LeaseUntil = rec.Now, rec.Owner, rec.LeaseUntil // the reading process and the lease are not events
 	if diff := cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again)); diff != "" {
 		h.fail("the outcome of write %d does not follow from its events alone:\n%s", n, diff)
 	}

@@ -131,7 +131,7 @@ func (l *queueRun) pass(d time.Duration) {
 	var wg sync.WaitGroup
 	for n := range modelEngines {
 		e := l.process(n)
-		wg.Go(func() { _ = e.Work(ctx, &engine.WorkOptions{Idle: 10 * time.Second, Grace: time.Second}) }) // it returns nil
+		wg.Go(func() { _ = runWorker(ctx, e, &engine.WorkOptions{Idle: 10 * time.Second, Grace: time.Second}) }) // it returns nil
 	}
 	wg.Wait()
 }

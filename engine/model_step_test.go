@@ -164,7 +164,7 @@ func (h *history) pass(d time.Duration) {
 	var wg sync.WaitGroup
 	for n := range modelEngines {
 		e := h.process(n)
-		wg.Go(func() { _ = e.Work(ctx, &engine.WorkOptions{Idle: h.idle}) }) // it returns nil
+		wg.Go(func() { _ = runWorker(ctx, e, &engine.WorkOptions{Idle: h.idle}) }) // it returns nil
 	}
 	wg.Wait()
 }

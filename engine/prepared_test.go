@@ -115,7 +115,7 @@ func TestPreparedSurvivesApprovalAndCrash(t *testing.T) {
 		b.engine = e
 		work, stop := context.WithTimeout(context.Background(), time.Hour)
 		defer stop()
-		go func() { _ = e.Work(work, nil) }()
+		go func() { _ = runWorker(work, e, nil) }()
 		out, err = e.Wait(work, "acme", out.ID, false)
 		if err != nil || out.Status != ledger.Verified {
 			t.Fatalf("%+v, %v%s", out, err, b.life(out.ID))

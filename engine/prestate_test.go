@@ -124,7 +124,7 @@ func TestWorkerReadsThePreStateInTheWritesPlace(t *testing.T) {
 		}
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
-		go func() { _ = worker.Work(ctx, nil) }() // it ends with the test
+		go func() { _ = runWorker(ctx, worker, nil) }() // it ends with the test
 		time.Sleep(time.Second)
 		out := b.do(wish("A-1", 2, intent.Update))
 		if rec := b.state(out.ID); out.Status != ledger.Verified || rec.FirstSend.Before(b.state(first).SettledAt) {

@@ -165,7 +165,7 @@ func TestOpenBytesAreBounded(t *testing.T) {
 				}
 				ctx, end := context.WithTimeout(t.Context(), 2*time.Minute)
 				defer end()
-				if err := e.Work(ctx, nil); err != nil {
+				if err := runWorker(ctx, e, nil); err != nil {
 					t.Fatal(err)
 				}
 				if err := accept(e, t.Context(), largeOrder("A-2")); err != nil {

@@ -657,7 +657,7 @@ func (e *Engine) take(tenant string, id ledger.ID) (ledger.Record, time.Time, er
 	if err != nil {
 		return rec, time.Time{}, err
 	}
-	claimed, asked, err := e.lent(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: tenant, ID: id, Early: true})
+	claimed, asked, err := e.lent(e.ctx, ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: tenant, ID: id, Early: true, Gone: gone(rec.Owner)})
 	if err != nil {
 		return rec, asked, err
 	}

@@ -282,7 +282,7 @@ func TestSlowWriteHoldsUpNoOther(t *testing.T) {
 		e := b.engineOn(b.ledger, d, nil)
 		approve(slow)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { _ = e.Work(ctx, nil) }()
+		go func() { _ = runWorker(ctx, e, nil) }()
 		time.Sleep(2 * time.Second)
 		approve(quick)
 		time.Sleep(time.Minute)

@@ -119,7 +119,7 @@ func (b *bench) work(d time.Duration) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	defer cancel()
 	// Days of polling every 5 s for outside changes would show nothing new.
-	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: min(max(5*time.Second, d/2000), 30*time.Second)}); err != nil {
+	if err := runWorker(ctx, b.engine, &engine.WorkOptions{Idle: min(max(5*time.Second, d/2000), 30*time.Second)}); err != nil {
 		b.t.Error(err)
 	}
 }

@@ -129,7 +129,7 @@ func TestAWorkersTraceStaysItsOwn(t *testing.T) {
 				e, d := b.carrying(opts)
 				ctx, cancel := context.WithTimeout(within(t), time.Minute)
 				defer cancel()
-				if err := e.Work(ctx, nil); err != nil {
+				if err := runWorker(ctx, e, nil); err != nil {
 					t.Fatal(err)
 				}
 				if len(d.writes) != 1 {

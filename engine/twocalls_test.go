@@ -120,7 +120,7 @@ func TestTheNextProcessSendsTheSameDraft(t *testing.T) {
 		second := open()
 		work, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
-		go func() { _ = b.engine.Work(work, nil) }()
+		go func() { _ = runWorker(work, b.engine, nil) }()
 		out, err = b.engine.Wait(work, "acme", out.ID, false)
 		b.engine.Close()
 		if err != nil || out.Status != ledger.Verified || second.drafts != 0 || second.sent == 0 {

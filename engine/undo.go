@@ -176,7 +176,7 @@ func (e *Engine) sameUndoing(rec ledger.Record, u Undoing) error {
 // write up meanwhile.
 func (e *Engine) beginUndoing(ctx context.Context, rec ledger.Record, u Undoing) error {
 	busy := fmt.Errorf("%w: %s, until %s", ErrBusy, rec.ID, rec.LeaseUntil.Format(time.RFC3339))
-	if rec.LeaseUntil.After(rec.Now) {
+	if rec.LeaseUntil.After(rec.Now) && gone(rec.Owner) == "" {
 		return busy
 	}
 	t, err := e.newTask(rec, time.Now(), e.lifetime())

@@ -81,7 +81,7 @@ func (c undoCase) run(t *testing.T) {
 func (b *bench) worked(d time.Duration) {
 	ctx, cancel := context.WithTimeout(b.t.Context(), d)
 	defer cancel()
-	if err := b.engine.Work(ctx, &engine.WorkOptions{Idle: 2 * time.Minute}); err != nil {
+	if err := runWorker(ctx, b.engine, &engine.WorkOptions{Idle: 2 * time.Minute}); err != nil {
 		b.t.Error(err)
 	}
 }

@@ -156,16 +156,9 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 	if ctx.Err() != nil && e.workers.Load() > 0 {
 		return false, nil
 	}
-	f, began, err := e.startOrJoin(rec.ID, rec.Digest, true)
+	f, began, err := e.proceed(rec)
 	if err != nil {
 		return false, err
-	}
-	if began {
-		go func() {
-			l := e.lifetime()
-			l.ending = f.ctx
-			e.finish(rec.ID, f, guarded(rec.ID, func() error { return e.continueIfDue(rec, l) }))
-		}()
 	}
 	if !e.attend(ctx, f) {
 		return false, nil
@@ -184,6 +177,19 @@ func (e *Engine) follow(ctx context.Context, rec ledger.Record, pace backoff.Bac
 		pause = min(pause, due)
 	}
 	return sleep(ctx, e.ctx, pause), nil
+}
+
+// proceed joins the worker of this process that has the write, or begins to continue the write
+// itself if it is due.
+func (e *Engine) proceed(rec ledger.Record) (f *inFlight, began bool, err error) {
+	if f, began, err = e.startOrJoin(rec.ID, rec.Digest, true); began {
+		go func() {
+			l := e.lifetime()
+			l.ending = f.ctx
+			e.finish(rec.ID, f, guarded(rec.ID, func() error { return e.continueIfDue(rec, l) }))
+		}()
+	}
+	return f, began, err
 }
 
 // head returns the write for which all others of a queue wait: one of which something was sent,
@@ -279,8 +285,8 @@ func (w *wakes) pass(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// continueIfDue takes the write over when it is due and unowned, or owned by a process of this
-// machine that has ended.
+// continueIfDue takes the write over when it is due and unowned, dispatched, or owned by a process
+// of this machine that has ended.
 func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
 	if !c.Freed(rec).Claimable(rec.Now, false) {

@@ -131,6 +131,12 @@ type WorkOptions struct {
 	// MaxOutbox is how many entries may wait in the outbox before the ledger reports it as
 	// full. Default 100,000.
 	MaxOutbox int
+	// Dispatch hands a due write over to another scheduler, such as a workflow engine, which
+	// calls [Engine.WorkOn] for it in any process, then and whenever the write needs work again.
+	// One that is not taken up within a minute, whether or not Dispatch failed, is handed over
+	// again, so that a scheduler may lose or repeat any of it. Default: this worker works on
+	// what is due.
+	Dispatch func(ctx context.Context, rec ledger.Record) error
 }
 
 func (o *WorkOptions) filled() WorkOptions {
@@ -277,6 +283,9 @@ func (w *worker) claim(limit int, most map[string]int) (int, error) {
 	defer cancel()
 	c := w.e.claim(limit)
 	c.Most = most
+	if w.o.Dispatch != nil {
+		c.Owner, c.LeaseFor, c.Leases = dispatched, dispatchedFor, nil
+	}
 	if w.e.opts.Guards != nil {
 		c.Paused = w.e.opts.Guards.Paused()
 	}
@@ -292,8 +301,22 @@ func (w *worker) work(rec ledger.Record, asked time.Time) {
 	w.take(rec.Destination, 1)
 	w.wg.Go(func() {
 		defer w.take(rec.Destination, -1)
+		if rec.Owner == dispatched {
+			w.dispatch(rec)
+			return
+		}
 		w.e.one(rec, asked, w.lifetime)
 	})
+}
+
+// dispatch hands a write over to the other scheduler.
+func (w *worker) dispatch(rec ledger.Record) {
+	ctx, cancel := context.WithTimeout(w.lifetime.ending, ledgerTimeout)
+	defer cancel()
+	if err := guarded(rec.ID, func() error { return w.o.Dispatch(ctx, rec) }); err != nil && w.lifetime.ending.Err() == nil {
+		w.e.log(rec).Warn("a due write could not be handed over; it is tried again within a minute", "error", err)
+		w.e.observe(Activity{Kind: ActivityFailed, Record: rec, Err: err})
+	}
 }
 
 // take counts slots that are taken or given back.
@@ -311,6 +334,60 @@ func (w *worker) take(destination string, n int) {
 		default: // it is already notified
 		}
 	}
+}
+
+// WorkOn continues one write as [Engine.Work] does, if it is due and no other worker has it. It is
+// for a scheduler that gets due writes from [WorkOptions.Dispatch]. It returns in how long the
+// write needs work again; again is false if it does not before another actor or another write
+// changes it, and then it is dispatched again. A call too many, too early or too late does no harm.
+// An error means that the write is as due as before, and that the call should be repeated after a
+// pause, here or elsewhere. If ctx ends, what was begun is put back, and not the recording of a
+// send cut off.
+func (e *Engine) WorkOn(ctx context.Context, tenant string, id ledger.ID) (in time.Duration, again bool, err error) {
+	rec, err := e.ledger.Get(ctx, tenant, id)
+	if err != nil {
+		return 0, false, notKnown(err)
+	}
+	f, began, err := e.proceed(rec)
+	if err != nil {
+		return 0, false, err
+	}
+	if !e.attend(ctx, f) {
+		return 0, false, ctx.Err()
+	}
+	if began {
+		e.failed(rec, f.err)
+	}
+	if rec, err = e.ledger.Get(ctx, tenant, id); err != nil {
+		return 0, false, notKnown(err)
+	}
+	if in, again = needsWork(rec); again && in <= 0 && f.failed() {
+		err = f.err
+	}
+	return in, again, err
+}
+
+// notKnown returns the error, unless it says that the write was pruned.
+func notKnown(err error) error {
+	if errors.Is(err, ledger.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// needsWork returns in how long any worker may take a write, and false if its time is open.
+func needsWork(rec ledger.Record) (in time.Duration, known bool) {
+	if gone(rec.Owner) != "" {
+		rec.LeaseUntil = time.Time{}
+	}
+	at := rec.Due
+	if rec.LeaseUntil.After(at) {
+		at = rec.LeaseUntil
+	}
+	if rec.Due.IsZero() || !rec.Claimable(at, false) {
+		return 0, false
+	}
+	return max(at.Sub(rec.Now), 0), true
 }
 
 // Resume works on everything that is due now, until nothing is due, and returns how many times
@@ -574,10 +651,11 @@ func (w *worker) inherit(ctx context.Context, stats ledger.QueueStats, pages int
 	return nil
 }
 
-// succeed takes over a leased write if its owner's process is gone.
+// succeed takes over a leased write if its owner's process is gone. A dispatched one is the other
+// scheduler's.
 func (w *worker) succeed(ctx context.Context, rec ledger.Record) error {
 	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
-	if c.Gone == "" {
+	if c.Gone == "" || c.Gone == dispatched {
 		return nil
 	}
 	claimed, asked, err := w.e.lent(ctx, c)
