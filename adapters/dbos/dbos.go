@@ -1,0 +1,171 @@
+package dbos
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+const (
+	name = "dbos" // the engine's, in names of workflows
+	// attempt is how long one step of DBOS waits for a write.
+	attempt = time.Minute
+	// maxRetry bounds the pause before the ledger is asked again, where nothing is known.
+	maxRetry = 5 * time.Minute
+	// maxWait bounds one wait for a decision. Every wait leaves three rows in the workflow's
+	// history.
+	maxWait = 24 * time.Hour
+)
+
+// Named returns the intent of a step of a workflow, as [Write] makes it. Where several applications
+// share a tenant, [intent.WriteIntent.Workflow] is the name of the application. Tool is the step
+// unless it is set.
+func Named(workflowID, step string, w intent.WriteIntent) intent.WriteIntent {
+	parts := []string{workflowID}
+	if w.Workflow != "" {
+		parts = []string{w.Workflow, workflowID}
+	}
+	w.Workflow, w.Step, w.Tool = engine.WorkflowName(name, parts...), step, cmp.Or(w.Tool, step)
+	return w
+}
+
+// done is the result of one attempt, as DBOS records it. Text is why there is no outcome.
+type done struct {
+	engine.Step
+	Text string
+}
+
+// Write makes the write of a step and waits for its outcome: while it is in progress, and until a
+// reviewer has decided. It sleeps and receives, so it is called by a workflow and never by a step.
+// Two steps of a workflow have two names.
+//
+// The error has the outcome's text where the write has ended without its effect, and the reason
+// where it was refused; it is the same in every replay. It is DBOS's own where DBOS interrupts the
+// workflow: the write continues then.
+func Write(ctx dbos.Context, e *engine.Engine, step string, w intent.WriteIntent) (engine.Outcome, error) {
+	id, err := dbos.GetWorkflowID(ctx)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	w = Named(id, step, w)
+	for pause := time.Second; ; {
+		d, err := dbos.RunAsStep(ctx, func(ctx context.Context) (done, error) {
+			return try(ctx, e, id, w), nil
+		}, dbos.WithStepName("readback:"+step))
+		if err != nil {
+			return d.Outcome, err
+		}
+		switch d.Next {
+		case engine.NextResult:
+			return d.Outcome, nil
+		case engine.NextFail:
+			return d.Outcome, errors.New(d.Text)
+		case engine.NextDecision:
+			wait := max(d.After, min(time.Since(d.Outcome.Created)/2, maxWait))
+			if _, err = dbos.Recv[string](ctx, topic(d.Outcome.ID), wait); errors.Is(err, dbos.ErrTimeout) {
+				err = nil
+			}
+		case engine.NextLater:
+			_, err = dbos.Sleep(ctx, d.After)
+		default:
+			_, err = dbos.Sleep(ctx, pause)
+			pause = min(2*pause, maxRetry)
+		}
+		if err != nil {
+			return d.Outcome, err
+		}
+	}
+}
+
+// try makes one attempt within a step. Its errors are results: DBOS records an error without its
+// type, and would repeat the step by a limit of its own.
+func try(ctx context.Context, e *engine.Engine, id string, w intent.WriteIntent) done {
+	count, err := attempts(ctx, id, w)
+	if err != nil {
+		return done{engine.Step{Next: engine.NextRetry}, err.Error()}
+	}
+	ctx, cancel := context.WithTimeout(ctx, attempt)
+	defer cancel()
+	s, err := e.Step(ctx, w, count)
+	if err != nil {
+		return done{s, err.Error()}
+	}
+	return done{s, s.Outcome.Text}
+}
+
+// attempts returns how often a write has been tried: a fork repeats what its original may have done.
+func attempts(ctx context.Context, id string, w intent.WriteIntent) (int, error) {
+	c, ok := ctx.(dbos.Context)
+	if !ok || w.IdempotencyKey != "" { // which finds the original's write by itself
+		return 1, nil
+	}
+	found, err := dbos.ListWorkflows(c, dbos.WithFilterWorkflowIDs(id), dbos.WithFilterLoadInput(false), dbos.WithFilterLoadOutput(false))
+	if err != nil {
+		return 0, err
+	}
+	if len(found) == 1 && found[0].ForkedFrom != "" {
+		return 2, nil
+	}
+	return 1, nil
+}
+
+// EnqueueIn enqueues the write of a step within a transaction of the workflow
+// ([dbos.RunAsTransaction]): the write is made if and only if the transaction commits, and DBOS
+// records the step in it. The data source is the ledger's database, whose workers
+// ([engine.Engine.Work]) make the write. A later [Write] of the same step and intent waits for its
+// outcome.
+func EnqueueIn(ctx context.Context, tx dbos.Tx, o postgres.Outbox, step string, w intent.WriteIntent) (ledger.ID, error) {
+	c, ok := ctx.(dbos.Context)
+	if !ok {
+		return "", errors.New("EnqueueIn needs the context of a transaction of DBOS")
+	}
+	id, err := dbos.GetWorkflowID(c)
+	if err != nil {
+		return "", err
+	}
+	return o.Enqueue(ctx, querier{tx: tx}, Named(id, step, w))
+}
+
+// querier is a transaction of DBOS as the outbox uses it: for queries of one row.
+type querier struct {
+	pgx.Tx
+	tx dbos.Tx
+}
+
+func (q querier) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
+	return q.tx.QueryRow(ctx, query, args...)
+}
+
+// Wake resumes the workflow that waits for a write, and its forks. The arguments are the members
+// workflow and write of a message of readback's webhooks, and its webhook-id, with which a message
+// that is delivered twice wakes once. A workflow that is not woken continues when its wait ends.
+//
+// Wake returns nil where there is nothing to wake: the workflow is another engine's, or was deleted,
+// or its ID is too long to be read from the name.
+func Wake(c dbos.Client, workflow string, id ledger.ID, webhookID string) error {
+	all, ours := strings.CutPrefix(workflow, name+":")
+	escaped := all[strings.LastIndex(all, "/")+1:]
+	workflowID, err := url.PathUnescape(escaped)
+	if !ours || err != nil || strings.Contains(escaped, "#") {
+		return nil
+	}
+	err = dbos.Send(c, workflowID, string(id), topic(id), dbos.WithIdempotencyKey(webhookID), dbos.WithSendToForks())
+	if errors.Is(err, dbos.ErrNonExistentWorkflow) {
+		return nil
+	}
+	return err
+}
+
+// topic is where a workflow receives that a write has changed.
+func topic(id ledger.ID) string { return "readback:" + string(id) }
