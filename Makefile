@@ -55,6 +55,7 @@ check: ## every test whole, with every server, and the race detector
 	$(GO) vet ./...
 	$(GO) test $(PACKAGES) -timeout 30m ./...
 	$(GO) test ./engine -short -engine.dispatch
+	$(GO) test ./saga -short -saga.dispatch
 	$(MAKE) race
 
 # The packages with goroutines or shared state of their own. The tests of the

@@ -52,10 +52,10 @@ var floors = [][]string{
 	},
 	{ // 7: what is built on the engine
 		"guards", "telemetry", "gate", "saga",
-		"internal/access", "internal/demo", "internal/dispatchtest", "internal/storebench", "internal/webhooks",
+		"internal/access", "internal/demo", "internal/storebench", "internal/webhooks",
 	},
 	{ // 8: what the interfaces share
-		"internal/config", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",
+		"internal/config", "internal/dispatchtest", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",
 	},
 	{ // 9: the interfaces
 		"internal/catalog", "internal/httpapi/v1", "internal/mcpapi", "internal/metrics", "internal/notify", "internal/reviewui",

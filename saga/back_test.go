@@ -153,7 +153,7 @@ func TestEngineThatFails(t *testing.T) {
 		b.runner = saga.New(b.ledger, &broken{b.engine, until}, nil)
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() { _ = b.runner.Work(ctx) }()
+		go func() { _ = runWorker(ctx, b.runner) }()
 		time.Sleep(time.Minute)
 		since := b.get().Since
 		time.Sleep(time.Until(until) - time.Second)

@@ -262,7 +262,7 @@ func TestManyRunners(t *testing.T) {
 					wg.Go(func() {
 						var err error
 						if i%2 == 0 {
-							err = r.Work(ctx)
+							err = runWorker(ctx, r)
 						} else {
 							_, err = r.Run(t.Context(), "acme", "saga-1")
 						}

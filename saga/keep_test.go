@@ -146,7 +146,7 @@ func TestNewerForm(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 		defer stop()
 		store := &counting{Store: b.ledger}
-		if err := saga.New(store, b.engine, nil).Work(ctx); err != nil {
+		if err := runWorker(ctx, saga.New(store, b.engine, nil)); err != nil {
 			t.Fatal(err)
 		}
 		if store.reads.Load() > 300 {
@@ -166,7 +166,7 @@ func TestAWorkerThatEndsPutsBack(t *testing.T) {
 		b.begin(four())
 		ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
 		defer stop()
-		if err := b.runner.Work(ctx); err != nil {
+		if err := runWorker(ctx, b.runner); err != nil {
 			t.Fatal(err)
 		}
 		if p := b.document(); p.Due.After(time.Now()) {

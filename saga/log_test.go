@@ -57,7 +57,7 @@ func TestErrorsAreLoggedWithoutValues(t *testing.T) {
 				b.begin(four())
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan struct{})
-				go func() { defer close(done); _ = b.runner.Work(ctx) }()
+				go func() { defer close(done); _ = runWorker(ctx, b.runner) }()
 				time.Sleep(time.Minute)
 				stop()
 				<-done

@@ -227,7 +227,7 @@ func TestGrace(t *testing.T) {
 				b.begin(p)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				go func() { _ = b.runner.Work(ctx) }()
+				go func() { _ = runWorker(ctx, b.runner) }()
 				if tt.cancel > 0 {
 					time.Sleep(tt.cancel)
 					if err := b.cancel("ada"); !errors.Is(err, tt.want) {
@@ -254,7 +254,7 @@ func TestAnotherWorkerTakesOver(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() { _ = b.runner.Work(ctx) }()
+		go func() { _ = runWorker(ctx, b.runner) }()
 		time.Sleep(2 * time.Minute)
 		b.want(b.get(), saga.Done)
 		b.there("CTPM")

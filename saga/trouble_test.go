@@ -118,7 +118,7 @@ func TestReviewIsWaitedFor(t *testing.T) {
 				b.want(b.run(time.Hour), saga.Review, ledger.Verified, ledger.Verified, ledger.StatusReview)
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
-				go func() { _ = b.runner.Work(ctx) }()
+				go func() { _ = runWorker(ctx, b.runner) }()
 				time.Sleep(time.Hour)
 				b.decide(2, tt.word)
 				time.Sleep(time.Hour)
@@ -187,7 +187,7 @@ func TestWorkerWithoutTheDestination(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer stop()
 		before := b.ledger.Commits()
-		if err := saga.New(b.ledger, b.absent(), nil).Work(ctx); err != nil {
+		if err := runWorker(ctx, saga.New(b.ledger, b.absent(), nil)); err != nil {
 			t.Fatal(err)
 		}
 		if got := b.ledger.Commits() - before; got > 0 {
@@ -209,7 +209,7 @@ func TestUnregisteredDestination(t *testing.T) {
 		b.begin(four())
 		ctx, stop := context.WithTimeout(t.Context(), 3*time.Hour)
 		defer stop()
-		if err := saga.New(b.ledger, b.absent(), nil).Work(ctx); err != nil {
+		if err := runWorker(ctx, saga.New(b.ledger, b.absent(), nil)); err != nil {
 			t.Fatal(err)
 		}
 		s := b.get()
@@ -310,7 +310,7 @@ func TestLedgerThatFails(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
-		go func() { _ = r.Work(ctx) }()
+		go func() { _ = runWorker(ctx, r) }()
 		time.Sleep(10 * time.Minute)
 		b.want(b.get(), saga.Done)
 		b.there("CTPM")

@@ -12,14 +12,44 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// endTime bounds the commit that makes a saga due again when its worker ends.
-const endTime = 5 * time.Second
+const (
+	// endTime bounds the commit that makes a saga due again when its worker ends.
+	endTime = 5 * time.Second
+	// dispatchedFor is how long a saga that was handed over may wait before it is handed over
+	// again, as in the engine.
+	dispatchedFor = time.Minute
+)
 
 // Work carries on the due sagas of all tenants until ctx ends, and then returns nil: new ones,
 // rested ones, and those of a dead worker. It continues after failures of the ledger. It works on
 // writes as far as the sagas wait for them; a worker of the engine in parallel does no harm.
-func (r *Runner) Work(ctx context.Context) error {
-	w := &worker{r: r, busy: make(map[name]bool), free: make(chan struct{}, r.opts.Parallel)}
+func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, nil) }
+
+// Dispatch is [Runner.Work] that hands due sagas over to another scheduler, such as a workflow
+// engine. It calls [Runner.WorkOn] for each, then and whenever the saga needs work again. One that
+// is not taken up within a minute, whether or not the hand-over failed, is handed over again.
+func (r *Runner) Dispatch(ctx context.Context, to func(ctx context.Context, tenant, id string) error) error {
+	return r.work(ctx, to)
+}
+
+// WorkOn carries one saga on, for a scheduler that gets it from [Runner.Dispatch]. It returns in
+// how long the saga needs work again; again is false if it does not before another actor changes
+// it, and then it is dispatched again. A call too many, too early or too late does no harm. After
+// an error the call should be repeated after a pause, here or elsewhere.
+func (r *Runner) WorkOn(ctx context.Context, tenant, id string) (in time.Duration, again bool, err error) {
+	r.one(ctx, name{tenant, id}, false)
+	p, err := r.store.Document(ctx, tenant, kind, id)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound): // pruned
+		return 0, false, nil
+	case err != nil || p.Due.IsZero():
+		return 0, false, err
+	}
+	return max(p.Due.Sub(p.Now), 0), true, nil
+}
+
+func (r *Runner) work(ctx context.Context, to func(ctx context.Context, tenant, id string) error) error {
+	w := &worker{r: r, to: to, busy: make(map[name]bool), free: make(chan struct{}, r.opts.Parallel)}
 	for ctx.Err() == nil {
 		n, err := w.round(ctx)
 		switch {
@@ -39,6 +69,7 @@ type name struct{ tenant, id string }
 // worker is one run of Work.
 type worker struct {
 	r    *Runner
+	to   func(ctx context.Context, tenant, id string) error // nil: this worker carries them out
 	wg   sync.WaitGroup
 	free chan struct{} // one value for each saga in work
 
@@ -67,7 +98,7 @@ func (w *worker) round(ctx context.Context) (int, error) {
 		taken++
 		w.wg.Go(func() {
 			defer w.leave(n)
-			well := w.r.one(ctx, n)
+			well := w.do(ctx, p)
 			<-w.free
 			if !well {
 				pause.For(ctx, restMost)
@@ -75,6 +106,24 @@ func (w *worker) round(ctx context.Context) (int, error) {
 		})
 	}
 	return taken, nil
+}
+
+// do works on a due saga, or hands it over, postponed for as long as that may take. It reports false
+// if the saga stays due.
+func (w *worker) do(ctx context.Context, p ledger.Document) (well bool) {
+	if w.to == nil {
+		return w.r.one(ctx, name{p.Tenant, p.ID}, true)
+	}
+	p.Due = p.Now.Add(dispatchedFor)
+	_, err := w.r.store.Commit(ctx, ledger.Batch{Documents: []ledger.Document{p}})
+	stays := err != nil && !errors.Is(err, ledger.ErrStale)
+	if err == nil {
+		err = w.to(ctx, p.Tenant, p.ID)
+	}
+	if err != nil && !errors.Is(err, ledger.ErrStale) && ctx.Err() == nil {
+		w.r.opts.Logger.Warn("a due saga could not be handed over; it is tried again within a minute", "saga", p.ID, "tenant", p.Tenant, "error", err)
+	}
+	return !stays
 }
 
 func (w *worker) take(n name) bool {
@@ -93,10 +142,10 @@ func (w *worker) leave(n name) {
 	delete(w.busy, n)
 }
 
-// one works on one saga. A failure is tried again when it is due. It reports false if that could
-// not be recorded, so that the saga stays due.
-func (r *Runner) one(ctx context.Context, n name) bool {
-	t, err := r.drive(ctx, n.tenant, n.id, false, true)
+// one works on one saga, if it is due or the worker was given this one. A failure is tried again
+// when it is due. It reports false if that could not be recorded, so that the saga stays due.
+func (r *Runner) one(ctx context.Context, n name, due bool) bool {
+	t, err := r.drive(ctx, n.tenant, n.id, false, due)
 	switch {
 	case ctx.Err() != nil:
 		r.putBack(context.WithoutCancel(ctx), n)

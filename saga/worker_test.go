@@ -57,7 +57,7 @@ func TestWorkerBesideADamagedDocument(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer stop()
 		store := &damaged{Memory: b.ledger, id: "saga-0"}
-		if err := saga.New(store, b.engine, &saga.Options{Parallel: 1}).Work(ctx); err != nil {
+		if err := runWorker(ctx, saga.New(store, b.engine, &saga.Options{Parallel: 1})); err != nil {
 			t.Fatal(err)
 		}
 		if store.reads > 10_000 {
@@ -93,7 +93,7 @@ func TestASagaContinuesAtOnceAfterADecision(t *testing.T) {
 				b.begin(p)
 				ctx, stop := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- b.runner.Work(ctx) }()
+				go func() { done <- runWorker(ctx, b.runner) }()
 				time.Sleep(time.Hour) // it polls every five minutes by now
 				s := b.get()
 				if _, err := b.engine.Resolve(t.Context(), "acme", s.Steps[0].WriteID, engine.Decision{Word: c.word, By: "ada", Reason: "seen"}); err != nil {

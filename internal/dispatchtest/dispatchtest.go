@@ -11,6 +11,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/saga"
 )
 
 // Scheduler drives work. The zero value loses nothing. With Faults it loses each fifth start
@@ -40,6 +41,17 @@ func (s *Scheduler) Writes(ctx context.Context, e *engine.Engine, o *engine.Work
 		})
 	}
 	err := e.Work(ctx, &with)
+	s.wg.Wait()
+	return err
+}
+
+// Sagas is [saga.Runner.Work] with this scheduler.
+func (s *Scheduler) Sagas(ctx context.Context, r *saga.Runner) error {
+	err := r.Dispatch(ctx, func(_ context.Context, tenant, id string) error {
+		return s.start(ctx, "saga/"+tenant+"/"+id, func(ctx context.Context) (time.Duration, bool, error) {
+			return r.WorkOn(ctx, tenant, id)
+		})
+	})
 	s.wg.Wait()
 	return err
 }
