@@ -32,6 +32,7 @@ type app struct {
 	now            func() time.Time        // the ledger's clock; nil is the machine's
 	interactive    bool                    // a user of a terminal can answer questions
 	bars           bool                    // standard error is a terminal
+	scheduler      Scheduler               // of serve and work; zero: their own workers
 	memory         memory                  // what this process may use; zero: nothing is derived
 
 	coloured bool // statuses are coloured

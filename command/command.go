@@ -26,6 +26,7 @@ package command
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -36,13 +37,29 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/demo"
+	"github.com/readback-go/readback/internal/server"
 )
 
 // Main runs the command with the arguments and the environment of this process, and ends the
 // process with its exit code.
-func Main(types ...Type) {
+func Main(types ...Type) { Scheduler{}.Main(types...) }
+
+// Scheduler is another scheduler, such as a workflow engine, that drives due work in the commands
+// serve and work. Everything else about them is unchanged.
+type Scheduler struct {
+	// Flags are added to both commands.
+	Flags *flag.FlagSet
+	// Run drives due work until ctx ends, and then returns nil. An error ends the process.
+	Run func(ctx context.Context, w Work) error
+}
+
+// Work is what a scheduler drives.
+type Work = server.Work
+
+// Main is [Main] with this scheduler.
+func (s Scheduler) Main(types ...Type) {
 	config.Add(types...)
-	os.Exit(start())
+	os.Exit(start(s))
 }
 
 // Type is a type of destination that configurations can name. [Destination] makes one.
@@ -77,7 +94,7 @@ func Destination[Settings any](name string, connect func(Settings, Account) (con
 }
 
 // start runs the program with the arguments of the process.
-func start() int {
+func start(s Scheduler) int {
 	undumped() // before a secret is read; doctor reports systems on which it does nothing
 	if handled, code := demo.Child(os.Args[1:], os.Stdin, os.Stdout, os.Stderr); handled {
 		return code
@@ -85,6 +102,7 @@ func start() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	a := ofThisProcess()
+	a.scheduler = s
 	a.memory = memoryOf(os.DirFS("/"), debug.SetMemoryLimit(-1))
 	a.memory.apply()
 	return a.run(ctx, os.Args[1:])

@@ -3,12 +3,14 @@ package command_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"time"
 
 	"github.com/readback-go/readback/command"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
 )
 
 // settings are those of a destination of the type hr, besides those that all destinations have.
@@ -49,4 +51,20 @@ func Example() {
 	run := func() { command.Main(hr) } // func main() { command.Main(hr) }
 	fmt.Println(run != nil)
 	// Output: true
+}
+
+// A program whose due work another scheduler drives: adapters/temporal/cmd/readback-temporal has one.
+func ExampleScheduler() {
+	flags := flag.NewFlagSet("", flag.ContinueOnError)
+	queue := flags.String("task-queue", "readback", "the task queue")
+	s := command.Scheduler{Flags: flags, Run: func(ctx context.Context, w command.Work) error {
+		w.Options.Dispatch = func(_ context.Context, rec ledger.Record) error {
+			// Start a workflow for rec.Tenant and rec.ID on *queue. Its activity calls w.Engine.WorkOn.
+			return nil
+		}
+		return w.Engine.Work(ctx, &w.Options)
+	}}
+	run := func() { s.Main() } // func main() { s.Main() }
+	fmt.Println(*queue, run != nil)
+	// Output: readback true
 }

@@ -26,7 +26,7 @@ const asProgram = "READBACK_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		os.Exit(start())
+		os.Exit(start(Scheduler{}))
 	}
 	code := m.Run()
 	closeServer()
@@ -36,15 +36,16 @@ func TestMain(m *testing.M) {
 // place is a folder with a configuration and a ledger, before a destination in
 // this process.
 type place struct {
-	t        *testing.T
-	dir      string
-	config   string
-	ledger   string
-	world    *orders.World
-	url      string
-	now      func() time.Time // default: the machine's
-	variable map[string]string
-	terminal bool // a user answers questions
+	t         *testing.T
+	dir       string
+	config    string
+	ledger    string
+	world     *orders.World
+	url       string
+	now       func() time.Time // default: the machine's
+	variable  map[string]string
+	terminal  bool // a user answers questions
+	scheduler Scheduler
 }
 
 func newPlace(t *testing.T, o orders.Options) *place {
@@ -131,7 +132,7 @@ func (p *place) runIn(stdin string, args ...string) result {
 // start runs the program in this process until it ends or ctx ends it.
 func (p *place) start(ctx context.Context, stdin io.Reader, out, errs io.Writer, args ...string) int {
 	env := func(name string) string { return p.variable[name] }
-	a := &app{stdin: stdin, stdout: out, stderr: errs, env: env, now: p.now, interactive: p.terminal}
+	a := &app{stdin: stdin, stdout: out, stderr: errs, env: env, now: p.now, interactive: p.terminal, scheduler: p.scheduler}
 	return a.run(ctx, append([]string{"--config", p.config}, args...))
 }
 

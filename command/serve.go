@@ -74,6 +74,7 @@ every API respond with 503.`,
 	flags.StringVar(&s.ledger, "ledger", "", "the file of the ledger (default as configured)")
 	flags.IntVar(&s.parallel, "parallel", 0, fmt.Sprintf("how many writes are worked on at once (default as configured, else %d)", config.DefaultServer().Parallel))
 	flags.DurationVar(&s.grace, "grace", 0, fmt.Sprintf("how long requests, sends and reads under way may last after the signal (default as configured, else %s)", config.DefaultServer().Grace))
+	a.scheduler.addTo(cmd)
 	return cmd
 }
 
@@ -121,6 +122,7 @@ func (a *app) serve(ctx context.Context, s serveSettings) (int, error) {
 	}
 	o := server.Options{Process: a.process(c), Config: c, Dev: s.dev,
 		Announce: func(where string, away error) error { return a.announce(ctx, c, s, where, away) }}
+	o.Schedule = a.scheduler.Run
 	if s.sample {
 		o.Sample = a.sampled
 	}

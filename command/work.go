@@ -52,7 +52,15 @@ reachable).`,
 	flags.DurationVar(&s.idle, "idle", defaultIdle, "the pause when nothing is due")
 	flags.StringVar(&s.metrics, "metrics", "", "where to serve metrics, host:port on this machine (default as configured)")
 	flags.BoolVar(&s.noPrune, "no-prune", false, "prune nothing, whatever the configuration says")
+	a.scheduler.addTo(cmd)
 	return cmd
+}
+
+// addTo adds the flags of a scheduler to those of a command.
+func (s Scheduler) addTo(cmd *cobra.Command) {
+	if s.Flags != nil {
+		cmd.Flags().AddGoFlagSet(s.Flags)
+	}
 }
 
 func (s workSettings) check() error {
@@ -83,6 +91,7 @@ func (a *app) work(ctx context.Context, s workSettings) (int, error) {
 	if s.noPrune {
 		d.Config.Retention = config.Retention{}
 	}
+	d.Schedule = a.scheduler.Run
 	h, err := server.NewWorkers(ctx, d, reg)
 	if err != nil {
 		d.Close()

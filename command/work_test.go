@@ -3,10 +3,14 @@ package command
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
@@ -34,5 +38,39 @@ func TestWorkNotifiesWebhooks(t *testing.T) {
 	}
 	if notices := hook.replies.String(); !strings.Contains(notices, "write.settled") || !strings.Contains(notices, "https://desk.example.org/writes/wr_") {
 		t.Errorf("it got %s", notices)
+	}
+}
+
+// A program with another scheduler has its flags in serve and work, and leaves due work to it.
+func TestAnotherSchedulerDrivesTheWork(t *testing.T) {
+	for name, args := range map[string][]string{"work": {"work", "--idle", "20ms"}, "serve": {"serve", "--listen", "127.0.0.1:0"}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlace(t, orders.Plain.Options())
+			p.submit(exitInProgress, order("A-1", ""), "--enqueue")
+			flags := flag.NewFlagSet("", flag.ContinueOnError)
+			queue := flags.String("task-queue", "readback", "the queue")
+			var got Work
+			p.scheduler = Scheduler{Flags: flags, Run: func(ctx context.Context, w Work) error {
+				got = w
+				var s dispatchtest.Scheduler
+				var wg sync.WaitGroup
+				wg.Go(func() { _ = s.Sagas(ctx, w.Sagas) }) // it returns nil
+				defer wg.Wait()
+				return s.Writes(ctx, w.Engine, &w.Options)
+			}}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var out, errs bytes.Buffer
+			ended := make(chan int, 1)
+			go func() {
+				ended <- p.start(ctx, strings.NewReader(""), &out, &errs, append(args, "--task-queue", "mine")...)
+			}()
+			eventually(t, "the write", func() bool { return len(p.world.Records("A-1")) == 1 })
+			stop()
+			if code := <-ended; code != 0 || *queue != "mine" || !slices.Equal(got.Destinations, []string{"orders"}) {
+				t.Errorf("exit code %d, --task-queue %q, destinations %q\n%s", code, *queue, got.Destinations, &errs)
+			}
+			p.want(exitUsage, p.runIn("", "list", "--task-queue", "mine"))
+		})
 	}
 }

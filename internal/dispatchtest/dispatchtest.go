@@ -14,8 +14,8 @@ import (
 	"github.com/readback-go/readback/saga"
 )
 
-// Scheduler drives work. The zero value loses nothing. With Faults it loses each fifth start
-// without an error, runs two flows for each third, and fails each seventh.
+// Scheduler drives work. The zero value loses nothing. With Faults it loses the first of
+// five starts without an error, fails at the second, and runs two flows for each third of all.
 type Scheduler struct {
 	Faults bool
 
@@ -67,10 +67,10 @@ func (s *Scheduler) start(ctx context.Context, name string, work func(context.Co
 	s.starts++
 	if s.Faults {
 		switch {
-		case s.starts%7 == 0:
-			return lostError{}
-		case s.starts%5 == 0:
+		case s.starts%5 == 1:
 			return nil
+		case s.starts%5 == 2:
+			return lostError{}
 		case s.starts%3 == 0:
 			s.wg.Go(func() { flow(ctx, nil, work) })
 		}

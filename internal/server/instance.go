@@ -37,6 +37,20 @@ type Process struct {
 	// Unlock fetches the redaction keys; nil if nothing is sealed. A server that tries to open
 	// its ledger again fetches them again.
 	Unlock func(config.Config) (*redact.Vault, error)
+	// Schedule drives due writes and sagas until ctx ends; nil: workers of this process do.
+	Schedule func(ctx context.Context, w Work) error
+}
+
+// Work is what another scheduler drives: it gets due work from [engine.Engine.Work] with a
+// [engine.WorkOptions.Dispatch] and from [saga.Runner.Dispatch], and has it done by their WorkOn.
+type Work struct {
+	Engine *engine.Engine
+	Sagas  *saga.Runner
+	// Options are those of the command: how much is done at once, the pauses, and what is pruned.
+	Options engine.WorkOptions
+	// Destinations are the names of those that this process knows.
+	Destinations []string
+	Logger       *slog.Logger
 }
 
 // Instance is a configured ledger, for the commands and for the server.

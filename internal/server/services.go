@@ -98,7 +98,6 @@ func newServices(ctx context.Context, d *Instance, reg *connectors.Registry, whe
 	h := &Services{Instance: d, reg: reg, meter: d.meter(reg), background: map[string]func(context.Context) error{}}
 	h.engine = d.Engine(reg, observer(h), false)
 	h.sagas = d.Sagas(reg, h.engine)
-	h.background["the sagas"] = h.sagas.Work
 	seal, err := d.Sealing()
 	if err != nil {
 		h.engine.Close()
@@ -165,7 +164,13 @@ func (h *Services) Run(ctx context.Context, o engine.WorkOptions, grace time.Dur
 		begin(what, work)
 	}
 	wg.Go(func() { h.Instance.PruneRegularly(working) })
-	begin("the engine", func(ctx context.Context) error { return h.engine.Work(ctx, &o) })
+	if schedule := h.Instance.Schedule; schedule != nil {
+		w := Work{Engine: h.engine, Sagas: h.sagas, Options: o, Destinations: h.reg.Names(), Logger: h.Instance.Log}
+		begin("the scheduler", func(ctx context.Context) error { return schedule(ctx, w) })
+	} else {
+		begin("the engine", func(ctx context.Context) error { return h.engine.Work(ctx, &o) })
+		begin("the sagas", h.sagas.Work)
+	}
 	var err error
 	select {
 	case <-ctx.Done():
