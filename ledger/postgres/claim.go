@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -227,12 +226,8 @@ func (l *Ledger) lend(ctx context.Context, c ledger.Claim, shares map[driver.Par
 // lent runs a statement that leases, and repeats it if the database provably did not apply it.
 func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
 	for try := 0; ; try++ {
-		lent, refused, err = l.lentOnce(ctx, statement, args...)
-		switch {
-		case !errors.Is(err, errAgain):
+		if lent, refused, err = l.lentOnce(ctx, statement, args...); !l.repeat(ctx, try, &err) {
 			return lent, refused, err
-		case try == maxTries || ctx.Err() != nil:
-			return nil, 0, fmt.Errorf("%w: tried %d times: %w", ledger.ErrUnavailable, try, err)
 		}
 	}
 }
@@ -266,7 +261,7 @@ func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (l
 	}
 	if len(unfit.ids) > 0 {
 		// If this fails they stay leased without a worker until the lease ends.
-		_, _ = l.pool.Exec(ctx, l.sql.Text("return_unreadable"), l.args(unfit.ids, unfit.fences, unfit.reasons, unfit.until)...)
+		l.do(ctx, "return_unreadable", unfit.ids, unfit.fences, unfit.reasons, unfit.until)
 	}
 	return lent, len(unfit.ids), nil
 }

@@ -9,9 +9,15 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// maxSample is how long a reading of the database's clock is valid. Two clocks do not drift
-// apart measurably in that time.
-const maxSample = 100 * time.Millisecond
+const (
+	// maxSample is how long a reading of the database's clock is valid. Two clocks do not drift
+	// apart measurably in that time.
+	maxSample = 100 * time.Millisecond
+
+	// margin is how far an estimate of the database's clock aims before it, in the middle of
+	// what the database accepts: from the present back to maxLag.
+	margin = maxLag / 2
+)
 
 // state is the state of the database that each statement returns with its result.
 type state struct {
@@ -61,13 +67,19 @@ func timely(s state, now time.Time) bool {
 // clock estimates the database's clock: its last reading, and the time since by this process's
 // clock. The database checks every time that it gets, so a wrong estimate costs only another
 // reading.
+//
+// A reading is half a round trip old when it arrives, and the time that is sent another half when
+// the database compares it. Without allowance for that no change would be accepted by a database
+// that is more than maxLag away.
 type clock struct {
 	mu   sync.Mutex
-	read int64     // the database's clock, 0 for never read
-	when time.Time // when that reading arrived here
+	read int64         // the database's clock, 0 for never read
+	when time.Time     // when that reading arrived here
+	trip time.Duration // the shortest round trip since the database last refused a time, 0 for none
 }
 
-// guess returns the estimated time of the database, if there was a reading.
+// guess returns the time of the database when it will get a statement that is sent now, if there
+// was a reading.
 func (c *clock) guess() (now time.Time, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +87,39 @@ func (c *clock) guess() (now time.Time, known bool) {
 	if c.read == 0 || age < 0 || age > maxSample {
 		return time.Time{}, false
 	}
-	return at(c.read + int64(age)), true
+	return at(c.read + int64(age+c.ahead())), true
+}
+
+// ahead returns by how much the database's clock advances on the way of a reading and of the
+// statement that follows it, without the margin.
+func (c *clock) ahead() time.Duration { return max(0, c.trip-margin) }
+
+// tripped records a round trip of a statement that waits for nothing, and returns the time of
+// the database when it will get a statement that is sent now.
+func (c *clock) tripped(read int64, trip time.Duration) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.trip == 0 || trip < c.trip {
+		c.trip = trip
+	}
+	c.read, c.when = read, time.Now()
+	return at(read + int64(c.ahead()))
+}
+
+// later returns the time of the database when it will get a statement that is sent now, from a
+// reading of any age: for a transaction, which stays on one connection. The database refuses it
+// if a process that was stopped has made it wrong.
+func (c *clock) later(read int64, when time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return at(read + int64(time.Since(when)+c.ahead()))
+}
+
+// refused forgets the reading and the round trip: the database has refused a time.
+func (c *clock) refused() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read, c.trip = 0, 0
 }
 
 // observe records a reading of the database's clock that came with a result, unless it was longer
@@ -89,13 +133,6 @@ func (c *clock) observe(read int64) {
 		return
 	}
 	c.read, c.when = read, now
-}
-
-// set replaces the reading of the database's clock unconditionally.
-func (c *clock) set(read int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.read, c.when = read, time.Now()
 }
 
 // clamp returns the time of a change to a record: now, or when the record was last changed, if

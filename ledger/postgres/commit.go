@@ -213,7 +213,7 @@ func (l *Ledger) committedAtOnce(f ledger.Batch, got committed, changed []change
 	}
 	if !got.done {
 		if len(changed) > 0 && !timely(s, now) {
-			l.clock.set(s.now)
+			l.clock.refused()
 		}
 		return did, false, nil
 	}
@@ -275,9 +275,6 @@ func (t *tx) file(f ledger.Batch) (did ledger.Committed, err error) {
 		return did, err
 	}
 	if err := t.lockAll(f.Append); err != nil {
-		return did, err
-	}
-	if err := t.readTime(); err != nil { // the locks may have delayed it
 		return did, err
 	}
 	if f.Reserve != nil {

@@ -35,9 +35,9 @@
 //
 // The only clock is the database's. A claim decides and writes with the time of its statement. A
 // reservation or an append is computed before it is sent, with the time that came with the
-// database's last result plus the time elapsed since, a tenth of a second at most. The statement
-// applies it only if that time is at most 200 ms before, and never after, the database's clock at
-// that moment. So the clocks of workers decide nothing, and a worker that is stopped on the way
+// database's last result plus the time elapsed since, a tenth of a second at most, and the way to
+// a database that is far away. The statement applies it only if that time is at most 200 ms before,
+// and never after, the database's clock at that moment. So the clocks of workers decide nothing, and a worker that is stopped on the way
 // writes no old time. During the lifetime of a write time never runs backwards, even when the
 // clock does.
 //

@@ -99,7 +99,7 @@ func (l *Ledger) conn(t testing.TB) *pgxpool.Conn {
 }
 
 // ForgetClock makes the next transaction read the database's clock.
-func (l *Ledger) ForgetClock() { l.clock.set(0) }
+func (l *Ledger) ForgetClock() { l.clock.refused() }
 
 // ReserveTogether makes reservations in one transaction, as under load, and returns how many were
 // made.

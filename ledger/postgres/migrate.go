@@ -105,7 +105,7 @@ func (l *Ledger) migrate(ctx context.Context, texts []string, keys ledger.Keys) 
 		case err == nil:
 			err = l.migrateOnce(ctx, have, texts[have:have+1], keys)
 		}
-		if err != nil && (!errors.Is(err, errAgain) || try == maxTries) {
+		if err != nil && !l.repeat(ctx, try, &err) {
 			return err
 		}
 	}
@@ -220,7 +220,7 @@ func (l *Ledger) openDigests(ctx context.Context, keys ledger.Keys) (digests led
 func (l *Ledger) script(ctx context.Context, f func(tx pgx.Tx) error) error {
 	for try := 0; ; try++ {
 		err := l.brokenRead(ctx, pgx.BeginFunc(ctx, l.pool, f))
-		if !errors.Is(err, errAgain) || try == maxTries {
+		if !l.repeat(ctx, try, &err) {
 			return err
 		}
 	}
@@ -237,15 +237,12 @@ func (l *Ledger) resetClock(ctx context.Context) error {
 	})
 }
 
-// firstRead fails early when the ledger cannot be used, and sets the clock.
+// firstRead fails early when the ledger cannot be used.
 func (l *Ledger) firstRead(ctx context.Context) error {
 	return l.read(ctx, l.sql.Text("state"), nil, func(rows pgx.Rows) error {
 		s, err := scanState(rows)
 		if err == nil {
 			err = l.usable(s)
-		}
-		if err == nil {
-			l.clock.set(s.now)
 		}
 		return err
 	})

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,10 +47,10 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 	if n.Version == 0 {
 		statement, args = "insert_note", args[:3]
 	}
-	for range maxTries {
+	for try := 0; ; try++ {
 		set, err := l.putNote(ctx, statement, args)
 		switch {
-		case errors.Is(err, errAgain):
+		case l.repeat(ctx, try, &err):
 			continue
 		case err != nil:
 			return ledger.Note{}, err
@@ -64,7 +63,6 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 		}
 		return set, nil
 	}
-	return ledger.Note{}, fmt.Errorf("%w: %s: note %q could not be set in %d tries", ledger.ErrUnavailable, l.name, n.Name, maxTries)
 }
 
 // putNote runs a statement that changes a note, and returns its new version, 0 for none. It is

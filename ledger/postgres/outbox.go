@@ -184,6 +184,7 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, t
 
 // admitFree makes writes of those entries that nothing blocks, and returns the others.
 func (t *tx) admitFree(found []entry) (left []entry, err error) {
+	t.present()
 	var free []change
 	of := make(map[ledger.ID]entry)
 	for _, e := range found {

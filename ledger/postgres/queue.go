@@ -16,12 +16,9 @@ func (t *tx) tail(keyDigest string) (row, error) {
 	if keyDigest == "" {
 		return row{}, nil
 	}
-	last, found, err := t.one("tail", keyDigest)
+	last, _, err := t.one("tail", keyDigest)
 	if unreadable(err) != "" {
 		err = nil
-	}
-	if err == nil && found {
-		err = t.readTime() // it may have waited
 	}
 	return last, err
 }
@@ -29,6 +26,7 @@ func (t *tx) tail(keyDigest string) (row, error) {
 // expedite brings forward the read of the last write in the queue, now that another write waits
 // behind it.
 func (t *tx) expedite(last row) error {
+	t.present()
 	expedited, events, changed := ledger.Expedite(last.rec, clamp(t.now, last.rec))
 	if !changed {
 		return nil
@@ -47,9 +45,7 @@ func (t *tx) append(have row, fence int64, events []ledger.Event) (ledger.Record
 		}
 		events = ledger.QueueBehind(events, last.rec.ID)
 	}
-	if err := t.readTime(); err != nil { // the lock may have delayed it
-		return ledger.Record{}, err
-	}
+	t.present() // the lock may have delayed it
 	rec, stamped, err := ledger.Advance(have.rec, fence, events, clamp(t.now, have.rec))
 	if err != nil {
 		return ledger.Record{}, err
@@ -100,13 +96,11 @@ func (t *tx) leave(left row) error {
 		}
 		return nil
 	}
-	if err := t.readTime(); err != nil {
-		return err
-	}
 	return t.freed(next, gone)
 }
 
 func (t *tx) freed(next row, gone ledger.Record) error {
+	t.present()
 	rec, events, err := ledger.Free(next.rec, gone, clamp(t.now, next.rec))
 	if err != nil {
 		return err
@@ -129,9 +123,6 @@ func (t *tx) caughtUp(id ledger.ID) error {
 	var headless bool
 	err = t.pgx.QueryRow(t.ctx, t.l.sql.Text("headless"), t.l.args(have.rec.KeyDigest)...).Scan(&headless)
 	if err != nil || !headless {
-		return err
-	}
-	if err := t.readTime(); err != nil {
 		return err
 	}
 	return t.freed(have, ledger.Record{ID: have.rec.QueuedBehind})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,6 +31,9 @@ const (
 	// deadlocks, serialization failures, places in the queue that others took first.
 	maxTries = 100
 
+	// maxPause bounds the pause before such a retry.
+	maxPause = 50 * time.Millisecond
+
 	// maxReconnects bounds how often a call that cannot have reached the database is retried on
 	// another connection: a restart breaks them all at once, and the pool detects that one by
 	// one.
@@ -49,10 +53,45 @@ type asker interface {
 // read runs a read-only query, which can be repeated. Collect reads all rows and may be called
 // again; its errors are returned unchanged unless they are the driver's.
 func (l *Ledger) read(ctx context.Context, query string, args []any, collect func(rows pgx.Rows) error) error {
+	reconnects := 0
 	for try := 0; ; try++ {
 		err := l.ask(ctx, l.pool, query, args, collect)
-		if err == nil || ctx.Err() != nil || try == maxReconnects || !l.parted(err) && !errors.Is(l.broken(err), errAgain) {
-			return l.brokenRead(ctx, err)
+		if err != nil && ctx.Err() == nil && reconnects < maxReconnects && l.parted(err) {
+			reconnects++
+			continue
+		}
+		if err = l.brokenRead(ctx, err); !l.repeat(ctx, try, &err) {
+			return err
+		}
+	}
+}
+
+// repeat reports whether to try again what the database provably did not apply, after a pause:
+// two transactions that meet once would meet again. After maxTries the error becomes
+// [ledger.ErrUnavailable].
+func (l *Ledger) repeat(ctx context.Context, try int, err *error) bool {
+	switch {
+	case !errors.Is(*err, errAgain) || errors.Is(*err, ledger.ErrUnsure):
+		return false
+	case ctx.Err() != nil:
+		*err = gaveUp(ctx)
+		return false
+	case try >= maxTries:
+		*err = fmt.Errorf("%w: %s: tried %d times: %w", ledger.ErrUnavailable, l.name, try, *err)
+		return false
+	}
+	if try > 1 { // until then it is a place that another transaction took first
+		pause(ctx, rand.N(min(maxPause, time.Millisecond<<min(try, 10))))
+	}
+	return true
+}
+
+// do runs a statement whose result no caller depends on, and which may be applied twice.
+func (l *Ledger) do(ctx context.Context, statement string, args ...any) {
+	for try := 0; ; try++ {
+		_, err := l.pool.Exec(ctx, l.sql.Text(statement), l.args(args...)...)
+		if err = l.broken(err); !l.repeat(ctx, try, &err) {
+			return
 		}
 	}
 }
@@ -114,6 +153,7 @@ func (l *Ledger) args(args ...any) []any {
 
 // time reads the state of the database on a connection, and sets the clock.
 func (l *Ledger) time(ctx context.Context, conn *pgxpool.Conn) (time.Time, error) {
+	begun := time.Now()
 	s, err := l.stateIn(ctx, conn)
 	if err == nil {
 		err = l.usable(s)
@@ -121,8 +161,7 @@ func (l *Ledger) time(ctx context.Context, conn *pgxpool.Conn) (time.Time, error
 	if err != nil {
 		return time.Time{}, l.brokenRead(ctx, err)
 	}
-	l.clock.set(s.now)
-	return at(s.now), nil
+	return l.clock.tripped(s.now, time.Since(begun)), nil
 }
 
 func (l *Ledger) stateIn(ctx context.Context, where asker) (s state, err error) {
@@ -149,7 +188,10 @@ type tx struct {
 	l   *Ledger
 	ctx context.Context
 	pgx pgx.Tx
-	now time.Time // the database's, at the last reading
+	now time.Time // the database's, at the reading or at the last call of present
+	// read is the reading of the database's clock, and when the time at which it arrived.
+	read int64
+	when time.Time
 	// stored are the writes as this transaction left them
 	stored []row
 	done   []change
@@ -167,10 +209,8 @@ func (l *Ledger) begun(ctx context.Context, begin string, f func(t *tx) error) e
 		err := l.once(ctx, begin, f)
 		switch {
 		case errors.Is(err, errNotAsked) && l.parted(err) && ctx.Err() == nil && try < maxReconnects:
-		case !errors.Is(err, errAgain) || errors.Is(err, ledger.ErrUnsure):
+		case !l.repeat(ctx, try, &err):
 			return err
-		case try == maxTries:
-			return fmt.Errorf("%w: tried %d times: %w", ledger.ErrUnavailable, try, err)
 		}
 	}
 }
@@ -242,17 +282,23 @@ func (t *tx) commit() error {
 	return nil
 }
 
-// readTime reads the time again, after the transaction may have waited.
+// readTime reads the time when the transaction has begun.
 func (t *tx) readTime() error {
+	begun := time.Now()
 	s, err := t.l.stateIn(t.ctx, t.pgx)
 	if err == nil {
 		err = t.l.usable(s)
 	}
 	if err == nil {
-		t.now = at(s.now)
+		t.l.clock.tripped(s.now, time.Since(begun))
+		t.now, t.read, t.when = at(s.now), s.now, time.Now()
 	}
 	return err
 }
+
+// present sets the time of the transaction to that of the database when it will get the next
+// statement, which stores a change: other statements, and locks, have delayed it.
+func (t *tx) present() { t.now = t.l.clock.later(t.read, t.when) }
 
 // store applies one change. It must find the write as the transaction knows it.
 func (t *tx) store(c change) (row, error) {
@@ -276,6 +322,9 @@ func (t *tx) store(c change) (row, error) {
 	}
 	n, applied := got.numbers[c.rec.ID]
 	if !applied {
+		if !timely(got.state, t.now) {
+			t.l.clock.refused()
+		}
 		return row{}, cmp.Or(t.refuses(c.rec.Tenant, c.fresh), fmt.Errorf("%w: write %s was not as expected", errAgain, c.rec.ID))
 	}
 	c.rec.Now = t.now

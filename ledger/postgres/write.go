@@ -108,6 +108,7 @@ func (t *tx) reserve(res ledger.Reservation) (ledger.Record, bool, error) {
 			res.Events, res.Precheck = nil, nil
 		}
 	}
+	t.present()
 	rec, events, err := ledger.Begin(res, last.rec.ID, t.now)
 	if err != nil {
 		return ledger.Record{}, false, fmt.Errorf("%w: %w", errPlain, err)

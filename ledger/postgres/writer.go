@@ -170,16 +170,19 @@ func (w *writer) close() {
 func (w *writer) flush(batch []*operation) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxAnswer)
 	defer cancel()
+	var last error
 	for try := 0; len(batch) > 0; try++ {
-		if try == maxTries {
-			answerAll(batch, fmt.Errorf("%w: %s: tried %d times: the clock or the locks of the database do not hold still", ledger.ErrUnavailable, w.l.name, try))
+		again := cmp.Or(last, fmt.Errorf("%w: the clock of the database does not hold still", errAgain))
+		if try > 0 && !w.l.repeat(context.Background(), try, &again) {
+			answerAll(batch, again)
 			return
 		}
 		rest, err := w.attempt(ctx, batch)
 		if len(rest) < len(batch) {
 			try = 0 // many may be about one write, of which each attempt answers one
 		}
-		if batch = rest; err == nil {
+		batch, last = rest, nil
+		if err == nil {
 			continue
 		}
 		switch {
@@ -187,7 +190,10 @@ func (w *writer) flush(batch []*operation) {
 			w.flush(batch[:len(batch)/2])
 			w.flush(batch[len(batch)/2:])
 			return
-		case errors.Is(err, errAgain), (unsent(err) || errors.Is(err, errNotAsked)) && w.l.parted(err) && try < maxReconnects:
+		case errors.Is(err, errAgain):
+			last = err
+			continue
+		case (unsent(err) || errors.Is(err, errNotAsked)) && w.l.parted(err) && try < maxReconnects:
 			continue
 		case len(batch) > 1 && !errors.Is(err, ledger.ErrUnavailable): // one of them differs from the others
 			for _, o := range batch {
@@ -330,7 +336,7 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 		return nil
 	}
 	if !timely(got.state, now) {
-		l.clock.set(got.state.now)
+		l.clock.refused()
 		return part
 	}
 	l.clock.observe(got.state.now)
