@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	readback "github.com/readback-go/readback/adapters/dbos"
@@ -86,7 +88,7 @@ func work(ctx context.Context, stage killtest.Inside, dsn string) error {
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, dsn, reg, &engine.Options{Observer: func(a engine.Activity) {
+	s, err := open(ctx, dsn, dsn, reg, &engine.Options{Observer: func(a engine.Activity) {
 		if a.Kind == engine.ActivityEnded {
 			stage.Reached(killtest.Settled)
 		}
@@ -114,13 +116,14 @@ type system struct {
 	before func()
 }
 
-// open opens the ledger and DBOS. The lease is short, so that a write is taken over soon.
-func open(ctx context.Context, dsn string, reg *connectors.Registry, opts *engine.Options) (*system, error) {
-	l, err := postgres.Open(ctx, dsn, nil)
+// open opens DBOS and the ledger, in one database or two. The lease is short, so that a write is taken
+// over soon.
+func open(ctx context.Context, dsn, ledgerDSN string, reg *connectors.Registry, opts *engine.Options) (*system, error) {
+	l, err := postgres.Open(ctx, ledgerDSN, nil)
 	if err != nil {
 		return nil, err
 	}
-	pool, err := pgxpool.New(ctx, dsn)
+	pool, err := pgxpool.New(ctx, ledgerDSN)
 	if err != nil {
 		return nil, err
 	}
@@ -179,11 +182,14 @@ func inProcess(tb testing.TB, dsn string, world *orders.World, risks ...policies
 	tb.Helper()
 	var reg connectors.Registry
 	must(tb, reg.Register("orders", world.Destination()))
-	s, err := open(tb.Context(), dsn, &reg, &engine.Options{Risks: risks})
+	s, err := open(tb.Context(), dsn, dsn, &reg, &engine.Options{Risks: risks})
 	must(tb, err)
 	must(tb, dbos.Launch(s.dbos))
 	return s
 }
+
+// approval holds every write of the tests for a reviewer.
+var approval = policies.RiskRule{Destination: "orders"}
 
 func must(tb testing.TB, err error) {
 	tb.Helper()
@@ -277,4 +283,319 @@ func ends(t *testing.T, stage *killtest.Stage, dsn string) {
 	if out, err := result(t, h); err != nil || out.Status != ledger.Verified || stage.World.Changes("A-1") != 1 {
 		t.Errorf("%+v, %v with %d effects, want verified and one effect", out, err, stage.World.Changes("A-1"))
 	}
+}
+
+// steps are the names of a workflow's recorded steps.
+func (s *system) steps(tb testing.TB, id string) (names []string) {
+	tb.Helper()
+	all, err := dbos.GetWorkflowSteps(s.dbos, id)
+	must(tb, err)
+	for _, one := range all {
+		names = append(names, one.StepName)
+	}
+	return names
+}
+
+// awaitSteps waits until a workflow has recorded a step so often.
+func (s *system) awaitSteps(tb testing.TB, id, step string, times int) {
+	tb.Helper()
+	killtest.Until(tb, fmt.Sprintf("%s has %d times %s", id, times, step), func() bool {
+		n := 0
+		for _, name := range s.steps(tb, id) {
+			if name == step {
+				n++
+			}
+		}
+		return n >= times
+	})
+}
+
+// pass lets the durable waits of all workflows end: DBOS reads their ends from the database when it
+// starts. The process is not running meanwhile.
+func pass(tb testing.TB, dsn string) {
+	tb.Helper()
+	c, err := pgx.Connect(tb.Context(), dsn)
+	must(tb, err)
+	_, err = c.Exec(tb.Context(), `UPDATE dbos.operation_outputs
+		SET output = encode(convert_to((convert_from(decode(output, 'base64'), 'UTF8')::bigint - 86400000)::text, 'UTF8'), 'base64')
+		WHERE function_name = 'DBOS.sleep'`)
+	must(tb, err)
+	must(tb, c.Close(tb.Context()))
+}
+
+func (s *system) only(tb testing.TB, status ledger.Status) ledger.Record {
+	tb.Helper()
+	found, err := s.ledger.List(tb.Context(), ledger.Filter{Tenant: "acme"})
+	must(tb, err)
+	if len(found) != 1 || found[0].Status() != status {
+		tb.Fatalf("%+v, want one write that is %s", found, status)
+	}
+	return found[0]
+}
+
+func (s *system) approve(tb testing.TB, id ledger.ID) {
+	tb.Helper()
+	reviewer := engine.As(tb.Context(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
+	_, err := s.engine.Resolve(reviewer, "acme", id, engine.Decision{Word: engine.WordApprove, By: "ann", Reason: "asked by phone"})
+	must(tb, err)
+}
+
+// TestDecisionDaysLater: a write waits for a reviewer for days, while processes come and go. The days
+// are the durable waits, whose ends are moved back in the database while no process runs. Each wait
+// adds three rows to the history. The decision, whose message is delivered twice, ends the workflow.
+func TestDecisionDaysLater(t *testing.T) {
+	world, dsn := newWorld(t), database(t, server(t))
+	s := inProcess(t, dsn, world, approval)
+	s.run(t, "run-1", order{ID: "A-1"})
+	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
+	for day := range 3 {
+		s.close(t)
+		pass(t, dsn)
+		s = inProcess(t, dsn, world, approval)
+		s.awaitSteps(t, "run-1", "DBOS.sleep", day+2)
+	}
+	defer func() { s.close(t) }()
+	held := s.only(t, ledger.StatusHeld)
+	s.approve(t, held.ID)
+	for range 2 {
+		must(t, readback.Wake(s.dbos, held.Workflow, held.ID, "msg_1"))
+	}
+	h, err := dbos.RetrieveWorkflow[engine.Outcome](s.dbos, "run-1")
+	must(t, err)
+	out, err := result(t, h)
+	if err != nil || out.ID != held.ID || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
+		t.Errorf("%+v, %v with %d effects, want verified and one effect", out, err, world.Changes("A-1"))
+	}
+	want := strings.Repeat("readback:charge DBOS.recv DBOS.sleep ", 4) + "readback:charge"
+	if got := strings.Join(s.steps(t, "run-1"), " "); got != want {
+		t.Errorf("history %q, want %q", got, want)
+	}
+}
+
+// TestWakeNothing: messages about writes of no workflow, or of another engine, wake nothing.
+func TestWakeNothing(t *testing.T) {
+	s := inProcess(t, database(t, server(t)), newWorld(t))
+	defer s.close(t)
+	long := engine.WorkflowName("dbos", strings.Repeat("x", 300))
+	for _, workflow := range []string{"", "temporal:default/run-1", "dbos:gone", "dbos:%zz", long} {
+		if err := readback.Wake(s.dbos, workflow, "wr_1", "msg_1"); err != nil {
+			t.Errorf("%q: %v", workflow, err)
+		}
+	}
+}
+
+// TestFork: a fork of a workflow has another ID. Without an idempotency key its write is refused, and
+// the error names both; with one it has the outcome of the original's write.
+func TestFork(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	defer s.close(t)
+	fork := func(o order) (original, forked engine.Outcome, err error) {
+		original, err = result(t, s.run(t, "run-"+o.ID, o))
+		must(t, err)
+		h, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-" + o.ID, ForkedWorkflowID: "fork-" + o.ID})
+		must(t, err)
+		forked, err = result(t, h)
+		return original, forked, err
+	}
+	_, _, err := fork(order{ID: "A"})
+	if err == nil || world.Changes("A") != 1 {
+		t.Fatalf("%v with %d effects, want an error and one effect", err, world.Changes("A"))
+	}
+	for _, part := range []string{engine.ErrIdentityChanged.Error(), "dbos:fork-A", "dbos:run-A", "idempotency_key"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("no %q in %q", part, err)
+		}
+	}
+	one, two, err := fork(order{ID: "B", Key: "charge:B"})
+	if err != nil || one.ID != two.ID || two.Status != ledger.Verified || world.Changes("B") != 1 {
+		t.Errorf("%+v and %+v, %v with %d effects, want one write", one, two, err, world.Changes("B"))
+	}
+}
+
+// TestForkBeforeTheWrite: a fork of a workflow that failed before its write makes it.
+func TestForkBeforeTheWrite(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	defer s.close(t)
+	s.before = func() { panic("a bug before the write") }
+	if _, err := result(t, s.run(t, "run-1", order{ID: "A-1"})); err == nil {
+		t.Fatal("a workflow that panics has no error")
+	}
+	s.before = func() {}
+	h, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-1"})
+	must(t, err)
+	out, err := result(t, h)
+	if err != nil || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
+		t.Errorf("%+v, %v with %d effects, want verified and one effect", out, err, world.Changes("A-1"))
+	}
+}
+
+// TestForkOfAWaitingWorkflow: a decision wakes the workflow and its fork. Both have one write.
+func TestForkOfAWaitingWorkflow(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world, approval)
+	defer s.close(t)
+	original := s.run(t, "run-1", order{ID: "A-1", Key: "charge:A-1"})
+	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
+	fork, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-1", ForkedWorkflowID: "fork-1"})
+	must(t, err)
+	s.awaitSteps(t, "fork-1", "DBOS.sleep", 1)
+	held := s.only(t, ledger.StatusHeld)
+	s.approve(t, held.ID)
+	must(t, readback.Wake(s.dbos, held.Workflow, held.ID, "msg_1"))
+	for _, h := range []dbos.WorkflowHandle[engine.Outcome]{original, fork} {
+		if out, err := result(t, h); err != nil || out.ID != held.ID || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
+			t.Errorf("%s: %+v, %v with %d effects, want verified and one effect", h.GetWorkflowID(), out, err, world.Changes("A-1"))
+		}
+	}
+}
+
+// TestOneIdentityTwice: two applications with databases of their own share a tenant, and a workflow ID.
+// The second write is refused and names what differs, unless the application is part of the name.
+func TestOneIdentityTwice(t *testing.T) {
+	world, dsn := newWorld(t), database(t, server(t))
+	s := inProcess(t, dsn, world)
+	defer s.close(t)
+	var reg connectors.Registry
+	must(t, reg.Register("orders", world.Destination()))
+	other, err := open(t.Context(), database(t, server(t)), dsn, &reg, &engine.Options{})
+	must(t, err)
+	defer other.close(t)
+	must(t, dbos.Launch(other.dbos))
+	one, err := result(t, s.run(t, "run-1", order{ID: "A-1"}))
+	must(t, err)
+	if _, err := result(t, other.run(t, "run-1", order{ID: "A-2"})); err == nil || !strings.Contains(err.Error(), "digest") || world.Changes("A-2") != 0 {
+		t.Errorf("%v with %d effects, want an error about the digest and no effect", err, world.Changes("A-2"))
+	}
+	two, err := result(t, other.run(t, "run-2", order{ID: "A-3", App: "billing"}))
+	three, err3 := result(t, s.run(t, "run-2", order{ID: "A-4", App: "shipping"}))
+	if err != nil || err3 != nil || two.ID == three.ID || two.Status != ledger.Verified || three.Status != ledger.Verified || one.Status != ledger.Verified {
+		t.Errorf("%+v, %+v, %+v, %v, %v, want three writes", one, two, three, err, err3)
+	}
+}
+
+// TestFails: what has ended without its effect is an error with the outcome's text, and the same in a
+// replay.
+func TestFails(t *testing.T) {
+	world := newWorld(t)
+	must(t, world.Set(orders.Fault{Kind: orders.Refused, Times: 1}))
+	s := inProcess(t, database(t, server(t)), world)
+	defer s.close(t)
+	_, err := result(t, s.run(t, "run-1", order{ID: "A-1"}))
+	if err == nil || !strings.Contains(err.Error(), "422") {
+		t.Fatalf("%v, want the destination's refusal", err)
+	}
+	h, forkErr := dbos.RewindWorkflow[engine.Outcome](s.dbos, "run-1", dbos.WithRewindStartStep(1)) // the write's step stays
+	must(t, forkErr)
+	if _, again := result(t, h); again == nil || again.Error() != err.Error() || world.Changes("A-1") != 0 {
+		t.Errorf("%v, then %v, with %d effects", err, again, world.Changes("A-1"))
+	}
+	if _, err := result(t, s.run(t, "run-2", order{})); err == nil || !strings.Contains(err.Error(), "order_id") {
+		t.Errorf("%v, want an error about the key", err)
+	}
+}
+
+// TestNothingKnown: while the ledger cannot be reached the workflow waits. A process that can reach it
+// ends it.
+func TestNothingKnown(t *testing.T) {
+	world, dsn := newWorld(t), database(t, server(t))
+	s := inProcess(t, dsn, world)
+	s.engine.Close()
+	s.run(t, "run-1", order{ID: "A-1"})
+	s.awaitSteps(t, "run-1", "DBOS.sleep", 2)
+	s.close(t)
+	s = inProcess(t, dsn, world)
+	defer s.close(t)
+	h, err := dbos.RetrieveWorkflow[engine.Outcome](s.dbos, "run-1")
+	must(t, err)
+	if out, err := result(t, h); err != nil || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
+		t.Errorf("%+v, %v with %d effects, want verified and one effect", out, err, world.Changes("A-1"))
+	}
+}
+
+// TestTransactions: a write is enqueued in a transaction of the workflow, and in one of its caller, or
+// not at all.
+func TestTransactions(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	defer s.close(t)
+	ctx, stop := context.WithCancel(t.Context())
+	worked := make(chan error)
+	go func() { worked <- s.engine.Work(ctx, nil) }()
+	defer func() { stop(); <-worked }()
+	_, err := s.pool.Exec(t.Context(), "CREATE TABLE placed (id text PRIMARY KEY)")
+	must(t, err)
+	place := func(run string) (engine.Outcome, error) {
+		h, err := dbos.RunWorkflow(s.dbos, s.placeAndCharge, order{ID: "A-1"}, dbos.WithWorkflowID(run))
+		must(t, err)
+		return result(t, h)
+	}
+	if out, err := place("run-1"); err != nil || out.Status != ledger.Verified {
+		t.Errorf("%+v, %v, want verified", out, err)
+	}
+	if _, err := place("run-2"); err == nil { // the order is there: the transaction fails, and its write with it
+		t.Error("an order was placed twice")
+	}
+	s.only(t, ledger.Verified)
+
+	queue, err := dbos.RegisterQueue(s.dbos, "charges")
+	must(t, err)
+	enqueue := func(run, id string, end func(pgx.Tx) error) dbos.WorkflowHandle[engine.Outcome] {
+		o := order{ID: id}
+		tx, err := s.pool.Begin(t.Context())
+		must(t, err)
+		_, err = postgres.Enqueue(t.Context(), tx, readback.Named(run, "charge", o.intent()))
+		must(t, err)
+		h, err := dbos.Enqueue[engine.Outcome](s.dbos, queue.GetName(), "charge", o, dbos.WithEnqueueWorkflowID(run), dbos.WithEnqueueTransaction(tx))
+		must(t, err)
+		must(t, end(tx))
+		return h
+	}
+	enqueue("run-3", "A-3", func(tx pgx.Tx) error { return tx.Rollback(t.Context()) })
+	h := enqueue("run-4", "A-4", func(tx pgx.Tx) error { return tx.Commit(t.Context()) })
+	if out, err := result(t, h); err != nil || out.Status != ledger.Verified {
+		t.Errorf("%+v, %v, want verified", out, err)
+	}
+	if got := fmt.Sprint(world.Changes("A-1"), world.Changes("A-3"), world.Changes("A-4")); got != "1 0 1" {
+		t.Errorf("effects %s, want 1 0 1", got)
+	}
+}
+
+// TestCancel: a workflow is cancelled while its request is at the destination. The send is recorded
+// all the same, and the resumed workflow has its outcome.
+func TestCancel(t *testing.T) {
+	world := newWorld(t)
+	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
+	var reg connectors.Registry
+	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
+	dsn := database(t, server(t))
+	s, err := open(t.Context(), dsn, dsn, &reg, &engine.Options{})
+	must(t, err)
+	defer s.close(t)
+	must(t, dbos.Launch(s.dbos))
+	h := s.run(t, "run-1", order{ID: "A-1"})
+	<-slow.entered
+	must(t, dbos.CancelWorkflow(s.dbos, "run-1"))
+	close(slow.leave)
+	if out, err := result(t, h); err == nil {
+		t.Errorf("%+v, want that the workflow was cancelled", out)
+	}
+	resumed, err := dbos.ResumeWorkflow[engine.Outcome](s.dbos, "run-1")
+	must(t, err)
+	if out, err := result(t, resumed); err != nil || out.Status != ledger.Verified || out.Sends != 1 || world.Changes("A-1") != 1 {
+		t.Errorf("%+v, %v with %d effects, want verified, one send, one effect", out, err, world.Changes("A-1"))
+	}
+}
+
+// slowDestination holds every send.
+type slowDestination struct {
+	*orders.Connector
+	entered, leave chan struct{}
+}
+
+func (d slowDestination) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	d.entered <- struct{}{}
+	<-d.leave
+	return d.Connector.Write(ctx, r)
 }
