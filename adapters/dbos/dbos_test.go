@@ -212,10 +212,10 @@ func (s *system) run(tb testing.TB, id string, o order) dbos.WorkflowHandle[engi
 	return h
 }
 
-// result is what a workflow returned, within a minute.
+// result is what a workflow returned.
 func result(tb testing.TB, h dbos.WorkflowHandle[engine.Outcome]) (engine.Outcome, error) {
 	tb.Helper()
-	return h.GetResult(dbos.WithHandleTimeout(time.Minute), dbos.WithHandlePollingInterval(20*time.Millisecond))
+	return h.GetResult(dbos.WithHandleTimeout(30*time.Second), dbos.WithHandlePollingInterval(20*time.Millisecond))
 }
 
 // TestLostResponse: the destination loses the response to the first send. The workflow ends with a
@@ -447,6 +447,13 @@ func TestForkOfAWaitingWorkflow(t *testing.T) {
 	for _, h := range []dbos.WorkflowHandle[engine.Outcome]{original, fork} {
 		if out, err := result(t, h); err != nil || out.ID != held.ID || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
 			t.Errorf("%s: %+v, %v with %d effects, want verified and one effect", h.GetWorkflowID(), out, err, world.Changes("A-1"))
+		}
+		steps, err := dbos.GetWorkflowSteps(s.dbos, h.GetWorkflowID())
+		must(t, err)
+		for _, step := range steps {
+			if step.Error != nil {
+				t.Errorf("%s: %s: %v, want that the decision ended the wait", h.GetWorkflowID(), step.StepName, step.Error)
+			}
 		}
 	}
 }

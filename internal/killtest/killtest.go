@@ -214,12 +214,16 @@ func Order(id string) intent.WriteIntent {
 	}
 }
 
+// patience is how long a condition may take on a machine that does other things as well. A worker
+// that is killed is replaced within seconds.
+const patience = 30 * time.Second
+
 // Until polls until a condition holds, and fails the test if that takes too long.
 func Until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); <-time.After(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			tb.Fatalf("after a minute: not yet %s", what)
+			tb.Fatalf("after %v: not yet %s", patience, what)
 		}
 	}
 }

@@ -214,8 +214,8 @@ func (b bench) test(ctx context.Context, pkg, pattern, overlay string) (*seen, e
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
 	}
-	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
-	cmd.Dir = b.root
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	cmd.Dir = filepath.Join(b.root, filepath.FromSlash(pkg)) // it may be in a module of its own
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
