@@ -16,6 +16,11 @@ import (
 
 // check reads the destination back, decides what follows, and does it.
 func (t *task) check() (parked bool, err error) {
+	if t.mayHaveBeenSent() {
+		if err := t.note(t.assumed()); err != nil {
+			return false, err
+		}
+	}
 	if t.needsRead() && !t.profile.WriteOnly {
 		if off, err := t.putOff(); off || err != nil {
 			return off, err
@@ -114,6 +119,15 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 			return false, t.escalate(d)
 		}
 	}
+	events, err := t.firstAfterRestore()
+	if err != nil {
+		return false, err
+	}
+	if len(events) > 0 && events[0].Kind == ledger.EvHeld {
+		err := t.commit(events...)
+		t.countHeld()
+		return false, err
+	}
 	ev := t.announcement(d.Permit)
 	if d.Permit.Conditional && !ev.Conditional {
 		// The table allowed a conditional send only. It must not be made without its condition.
@@ -123,7 +137,7 @@ func (t *task) announce(d policies.Decision) (parked bool, err error) {
 	if hold := t.enter(); hold != nil {
 		return true, t.holdBack(hold)
 	}
-	events := []ledger.Event{t.ready(ev)}
+	events = append(events, t.ready(ev))
 	if t.rec.Sends == t.rec.Unsent && t.before != nil {
 		// No send was taken up, and others may have changed the record while the write waited: what was
 		// read before is no pre-state any more.
@@ -161,7 +175,7 @@ func (t *task) pause(d time.Duration, why policies.Decision) (parked bool, err e
 
 // query returns the query for every record of this write.
 func (t *task) query() connectors.Query {
-	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1, Prepared: t.prepared}
+	q := connectors.Query{Intent: t.intent, Stamp: t.stamp, Once: t.rec.Sends == 1 && t.rec.Restored.IsZero(), Prepared: t.prepared}
 	// A read that begins at the first send trusts that two clocks agree. So it is no read on which
 	// absence, and a second send, may rest: those begin when the horizon has passed.
 	horizon, bounded := t.profile.Horizon.Declared()
@@ -180,7 +194,7 @@ func (t *task) query() connectors.Query {
 }
 
 func (t *task) judgeCase() verify.Case {
-	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.stamp, Before: t.before, Since: t.sinceSend()}
+	k := verify.Case{Intent: t.intent, Profile: t.profile, Stamp: t.stamp, Before: t.before, Since: t.sinceSend(), Assumed: !t.rec.Restored.IsZero()}
 	if t.rec.Answered {
 		var err error
 		if k.Receipt, err = t.receipt(t.rec.Ref, t.rec.Version); err != nil { // it was opened when the task began, or sealed by it

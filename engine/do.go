@@ -211,6 +211,9 @@ func (e *Engine) beginIn(t *task, rec ledger.Record, f *inFlight) (fresh bool, e
 	defer t.unsent()
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
+	if t.restore, err = e.restored(); err != nil {
+		return false, e.unrecorded(rec, err)
+	}
 	events, precheck, err := t.openingIn(f.opening)
 	if err != nil {
 		return false, err
@@ -287,7 +290,8 @@ func (e *Engine) unrecorded(rec ledger.Record, err error) error {
 	if !errors.Is(err, ledger.ErrUnsure) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), unrecordedTime)
 		defer cancel()
-		if _, get := e.ledger.Get(ctx, rec.Tenant, rec.ID); errors.Is(get, ledger.ErrNotFound) {
+		_, get := e.ledger.Get(ctx, rec.Tenant, rec.ID)
+		if last, err := e.restored(); err == nil && !last.Open() && errors.Is(get, ledger.ErrNotFound) {
 			known = KnownNotApplied
 		}
 	}
@@ -405,6 +409,8 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 // refused returns the event that ends or holds a write before any work on it.
 func (t *task) refused() []ledger.Event {
 	switch {
+	case t.mayHaveBeenSent():
+		return []ledger.Event{t.assumed()}
 	case t.late():
 		return []ledger.Event{t.notSent("deadline", "the deadline had passed when it was asked for")}
 	case t.risk() == intent.RiskApprove: // a reviewer must approve first

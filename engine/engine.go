@@ -59,6 +59,7 @@ type Engine struct {
 	closed   bool
 	tracer   *tracer // nil: not traced
 	clock    clock
+	restores restores
 }
 
 // Options configures an Engine. The zero value is valid.

@@ -63,6 +63,9 @@ func (e *Engine) enqueue(ctx context.Context, t *task) (reserved ledger.Record, 
 	rec := t.rec
 	rec.Now = time.Now()
 	t.adopt(rec, rec.Now)
+	if t.restore, err = e.restored(); err != nil {
+		return rec, false, e.unrecorded(rec, err)
+	}
 	events := t.refused()
 	for i := range events {
 		events[i].By = e.opts.Owner

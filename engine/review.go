@@ -22,6 +22,11 @@ import (
 // readAgain reads a write in review: a later read may settle it, or show that a repeat is
 // harmless. The reviewer decides everything else.
 func (t *task) readAgain() error {
+	if t.mayHaveBeenSent() {
+		if err := t.note(t.assumed()); err != nil {
+			return err
+		}
+	}
 	if t.profile.WriteOnly { // no read can settle it
 		return t.commit(ledger.Event{Kind: ledger.EvEscalated})
 	}
@@ -316,7 +321,7 @@ func (v *chooser) expected() (k policies.Case, assumed bool) {
 		return k, false // no read is made: nothing is judged
 	}
 	k.Judgement = verify.Judge(verify.Case{Intent: v.stored.intent, Profile: p, Stamp: v.stored.intent.Stamp(),
-		Before: v.stored.before, Seen: seen, Since: k.SinceSend})
+		Before: v.stored.before, Seen: seen, Since: k.SinceSend, Assumed: !r.Restored.IsZero()})
 	return k, assumed
 }
 
@@ -573,6 +578,11 @@ func (e *Engine) resolve(tenant string, id ledger.ID, d Decision, f *inFlight, l
 // resolveIn is resolve within a span.
 func (e *Engine) resolveIn(rec ledger.Record, asked time.Time, d Decision, f *inFlight, l lifetime, by trace.SpanContext) (err error) {
 	tenant, id := rec.Tenant, rec.ID
+	if read, err := e.readHeld(rec, asked, l); err != nil {
+		return err
+	} else if read {
+		return fmt.Errorf("%w: the ledger was restored, and whether write %s was sent in the missing time was read first; look at it again", ErrChanged, id)
+	}
 	if lapsed(rec) {
 		if err := e.lapse(rec, asked, l); err != nil {
 			return err

@@ -34,7 +34,7 @@ func (t *task) needsBefore() bool {
 func (t *task) firstAnnouncement() ledger.Event { return t.ready(t.announcement(policies.Permit{})) }
 
 func (t *task) ready(ev ledger.Event) ledger.Event {
-	if _, prepares := t.conn.(connectors.Preparer); !prepares || t.rec.Sends > 0 {
+	if _, prepares := t.conn.(connectors.Preparer); !prepares || t.rec.Sends > 0 && t.rec.Restored.IsZero() || t.rec.Prepared != nil {
 		return ev
 	}
 	r := t.request()
@@ -177,6 +177,8 @@ func (t *task) queued() (parked bool, err error) {
 	switch unfit := verify.Fits(t.conn, t.profile, t.intent); {
 	case t.lifetime.ending.Err() != nil:
 		events = []ledger.Event{handBack}
+	case t.mayHaveBeenSent():
+		events = []ledger.Event{t.assumed()}
 	case t.late():
 		events = []ledger.Event{t.notSent("deadline", "the deadline passed before it could be sent")}
 	case unfit != nil:
@@ -197,14 +199,14 @@ func (t *task) queued() (parked bool, err error) {
 // unapproved reports whether a queued write needs an approval that it lacks: it came through
 // the outbox, which ignores risks, or the rules have become stricter.
 func (t *task) unapproved() (bool, error) {
-	if t.risk() != intent.RiskApprove || t.rec.Sends > 0 || len(t.rec.Agreed) > 0 {
+	if t.risk() != intent.RiskApprove || t.rec.Sends > 0 && t.rec.Restored.IsZero() || len(t.rec.Agreed) > 0 {
 		return false, nil
 	}
 	events, err := t.e.ledger.Events(t.lifetime.hard, t.rec.Tenant, t.rec.ID)
 	if err != nil {
 		return false, &Error{ID: t.rec.ID, Known: KnownNothing, Err: err}
 	}
-	approves := func(ev ledger.Event) bool { return ev.Kind == ledger.EvApproved }
+	approves := func(ev ledger.Event) bool { return ev.Kind == ledger.EvApproved || ev.Kind == ledger.EvAnnounced }
 	return !slices.ContainsFunc(events, approves), nil
 }
 
@@ -373,6 +375,9 @@ func (t *task) cannotPrepare(age time.Duration, j verify.Judgement) []ledger.Eve
 }
 
 func (t *task) notSent(rule, reason string) ledger.Event {
+	if !t.rec.Restored.IsZero() { // it may have been sent before
+		return ledger.Event{Kind: ledger.EvEscalated, Rule: rule, Reason: reason}
+	}
 	why := "; nothing was sent"
 	if t.rec.Sends > 0 {
 		why = "; no send was taken up"

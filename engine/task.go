@@ -32,6 +32,7 @@ type task struct {
 	conn     connectors.Connector
 	profile  connectors.Profile
 	before   *connectors.Observation
+	restore  ledger.Restore // the last one
 	// seals seals and opens for the write; prepared is what is sent. Both intent and before are
 	// in the clear.
 	seals    *redact.Scope
@@ -90,6 +91,9 @@ func (e *Engine) newTask(rec ledger.Record, claimed time.Time, l lifetime) (*tas
 	}
 	t := &task{e: e, lifetime: l, intent: stored.intent, stamp: stored.intent.Stamp(), before: stored.before, seals: stored.seals, prepared: stored.prepared}
 	if t.conn, t.profile, err = e.reg.LookupFor(rec.Tenant, t.intent.Destination, t.intent.Kind); err != nil {
+		return nil, err
+	}
+	if t.restore, err = e.restored(); err != nil {
 		return nil, err
 	}
 	t.adopt(rec, claimed)

@@ -63,6 +63,9 @@ func (e *Engine) handle(rec ledger.Record, claimed time.Time, l lifetime) error 
 // handleIn is handle within a span.
 func (e *Engine) handleIn(rec ledger.Record, claimed time.Time, l lifetime) error {
 	if lapsed(rec) {
+		if read, err := e.readHeld(rec, claimed, l); read || err != nil {
+			return err
+		}
 		return e.lapse(rec, claimed, l)
 	}
 	t, err := e.newTask(rec, claimed, l)

@@ -19,7 +19,7 @@ var moves = map[EventKind]struct {
 }{
 	EvReserved:     {[]State{""}, Queued},
 	EvFreed:        {[]State{Queued}, ""},
-	EvHeld:         {[]State{Queued}, Held},
+	EvHeld:         {[]State{Queued, Checking}, Held},
 	EvAgreed:       {[]State{Held}, ""},
 	EvOverdue:      {[]State{Held}, ""},
 	EvApproved:     {[]State{Held}, Queued},
@@ -30,6 +30,7 @@ var moves = map[EventKind]struct {
 	EvPrepared:     {[]State{Sending}, ""},
 	EvSent:         {[]State{Sending}, Checking},
 	EvRecovered:    {[]State{Sending}, Checking},
+	EvRestored:     {[]State{Held, Queued, Checking, Review}, ""},
 	EvDeferred:     {[]State{Queued, Checking, Compensating, Review, Settled}, ""},
 	EvEscalated:    {[]State{Queued, Delegated, Checking, Compensating, Review, Settled}, Review},
 	EvDirected:     {[]State{Review}, Checking},
@@ -76,7 +77,11 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("%q lies in the future (ago %s)", e.Kind, e.Ago)
 	case e.Kind == EvSettled && !slices.Contains(settlements, e.Settlement):
 		return fmt.Errorf("settled needs a settlement, one of %v, not %q", settlements, e.Settlement)
-	case r.Delegated && slices.Contains([]EventKind{EvAnnounced, EvDirected, EvCompensating, EvDeferred}, e.Kind):
+	case e.Kind == EvHeld && r.State == Checking && r.Restored.IsZero():
+		return fmt.Errorf("what may have been sent is not held")
+	case e.Kind == EvRestored && (e.LostUntil.IsZero() || e.LostUntil.Before(e.LostFrom)):
+		return fmt.Errorf("missing history lasts from a moment until a later one, not from %s until %s", e.LostFrom, e.LostUntil)
+	case r.Delegated && slices.Contains([]EventKind{EvAnnounced, EvRestored, EvDirected, EvCompensating, EvDeferred}, e.Kind):
 		return fmt.Errorf("its caller makes the write itself; it is never sent or undone from here")
 	case e.Kind == EvDelegated && !r.Delegated:
 		return fmt.Errorf("only what was reserved for its caller can be delegated to it")
@@ -100,7 +105,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("compensating needs the compensating write")
 	case e.Kind == EvDirected && (e.By == "" || e.Reason == ""):
 		return fmt.Errorf("a reviewer's decision needs a name and a reason")
-	case (e.Kind == EvAnnounced || e.Kind == EvEscalated) && r.QueuedBehind != "":
+	case (e.Kind == EvAnnounced || e.Kind == EvRestored || e.Kind == EvEscalated) && r.QueuedBehind != "":
 		return fmt.Errorf("it waits behind write %s of the same business key", r.QueuedBehind)
 	case e.Unverified && (e.Kind != EvDeferred || r.State != Checking || !r.Answered):
 		return fmt.Errorf("only the read after an answered send can be deferred as unverified")
@@ -110,7 +115,7 @@ func check(r Record, e Event) error {
 		return fmt.Errorf("generation %d after %d", e.Generation, r.Generation)
 	case e.Kind == EvPrepared && (len(e.Prepared) == 0 || r.Prepared != nil):
 		return fmt.Errorf("what is sent is prepared once, and not empty")
-	case e.Prepared != nil && e.Kind != EvPrepared && (e.Kind != EvAnnounced || r.Sends > 0):
+	case e.Prepared != nil && e.Kind != EvPrepared && (e.Kind != EvAnnounced || r.Sends > 0 && (r.Restored.IsZero() || r.Prepared != nil)):
 		return fmt.Errorf("what is sent is prepared with the first announcement and never again")
 	}
 	return nil
@@ -205,6 +210,8 @@ func effect(r Record, e Event, now time.Time) Record {
 			// As announced, and no shorter than an earlier send that may still last.
 			r.LostSend, r.LostFor = r.LastSend.Add(-e.SendFor), max(e.SendFor, r.LostFor)
 		}
+	case EvRestored:
+		r = restoredRecord(r, e, now)
 	case EvDirected:
 		r.Directed, r.Due = e.Directed, now
 	case EvCompensating:
@@ -230,7 +237,7 @@ func effect(r Record, e Event, now time.Time) Record {
 		r.Overdue = true
 		r = release(r, e, now)
 	case EvHeld:
-		r.QueuedBehind, r.Need, r.Agreed, r.Overdue = "", e.Need, nil, false
+		r.QueuedBehind, r.Need, r.Agreed, r.Overdue, r.Directed = "", e.Need, nil, false, ""
 		r = release(r, e, now)
 	case EvDeferred, EvRechecked:
 		r.Unverified = r.Unverified || e.Unverified
@@ -280,6 +287,31 @@ func sent(r Record, e Event, now time.Time) Record {
 	return r
 }
 
+// restoredRecord counts one send of unknown fate in the missing time, whatever was sent in it: the
+// first under the present key as early, and the last as late as it can have been.
+func restoredRecord(r Record, e Event, now time.Time) Record {
+	if r.Restored.Before(e.LostUntil) {
+		r.Sends++
+		r.Restored = e.LostUntil
+	}
+	switch r.State {
+	case Held: // it may have been approved as well; in its queue it is read, and held again
+		r.State, r.Agreed, r.Need = Queued, nil, 0
+		r = queue(r, e.QueuedBehind, now)
+	case Queued, Checking:
+		r.State, r.Due = Checking, now
+	}
+	r.LastFate, r.Unknown, r.FirstRead, r.Unproven, r.Unverified = FateUnknown, true, time.Time{}, 0, false
+	r.LastConflict, r.RetryAfter, r.LastRefusal, r.Refusal = false, 0, "", nil
+	for _, first := range []*time.Time{&r.FirstSend, &r.KeySend} {
+		if first.IsZero() || first.After(e.LostFrom) {
+			*first = e.LostFrom
+		}
+	}
+	r.LastSend = later(r.LastSend, e.LostUntil)
+	return r
+}
+
 // later returns the later of two times. A send cannot have ended before the event that announced
 // it, whatever a worker's clock says.
 func later(a, b time.Time) time.Time {
@@ -303,7 +335,7 @@ func announced(r Record, e Event, now time.Time) Record {
 	if r.FirstSend.IsZero() {
 		r.FirstSend = now
 	}
-	if r.KeySend.IsZero() || e.Generation > r.Generation {
+	if r.KeySend.IsZero() || e.Generation > r.Generation && r.Restored.IsZero() { // it may be no new key
 		r.KeySend = now
 	}
 	r.Generation = e.Generation
@@ -388,14 +420,19 @@ func Free(next, gone Record, now time.Time) (Record, []Event, error) {
 // Joins reports whether events put a recorded write into its queue. The driver must then read the
 // last write of that queue and pass it to [QueueBehind].
 func Joins(r Record, events []Event) bool {
-	return r.KeyDigest != "" && slices.ContainsFunc(events, func(e Event) bool { return e.Kind == EvApproved })
+	return r.KeyDigest != "" && slices.ContainsFunc(events, func(e Event) bool { return joins(r, e) })
+}
+
+// joins reports whether an event puts a held write into its queue.
+func joins(r Record, e Event) bool {
+	return e.Kind == EvApproved || e.Kind == EvRestored && r.State == Held
 }
 
 // QueueBehind returns the events with the write that is last in the queue.
 func QueueBehind(events []Event, last ID) []Event {
 	events = slices.Clone(events)
 	for i := range events {
-		if events[i].Kind == EvApproved {
+		if events[i].Kind == EvApproved || events[i].Kind == EvRestored {
 			events[i].QueuedBehind = last
 		}
 	}

@@ -32,6 +32,7 @@ var legal = map[ledger.EventKind]string{
 	ledger.EvAnnounced:    "--s--s---",
 	ledger.EvSent:         "----c----",
 	ledger.EvRecovered:    "----c----",
+	ledger.EvRestored:     "-qc--c-r-",
 	ledger.EvDeferred:     "--q--cMrS",
 	ledger.EvEscalated:    "--rr-rrrr",
 	ledger.EvDirected:     "-------c-",
@@ -70,7 +71,7 @@ func inState(s ledger.State) ledger.Record {
 
 // proper returns an event of a kind with all required fields.
 func proper(kind ledger.EventKind, s ledger.State) ledger.Event {
-	e := ledger.Event{Kind: kind, By: "ann", Reason: "reason", Child: "wr_2", Settlement: ledger.Verified}
+	e := ledger.Event{Kind: kind, By: "ann", Reason: "reason", Child: "wr_2", Settlement: ledger.Verified, LostFrom: earlier, LostUntil: at}
 	if s == ledger.Held {
 		e.Settlement = ledger.Denied
 	}
@@ -257,6 +258,49 @@ var effects = map[string]effect{
 		func(r *ledger.Record) { r.LastFate, r.LastSend = "x", at.Add(time.Second) },
 		ledger.Sending, ledger.Event{Kind: ledger.EvRecovered},
 		func(r *ledger.Record) { r.State, r.LastFate, r.Unknown = ledger.Checking, "", true }},
+	"restored": {
+		"it may have been sent first when the missing time began, and last when it ended",
+		func(r *ledger.Record) { r.LastFate, r.LastConflict, r.Directed = "refused", true, "retry" },
+		ledger.Checking, ledger.Event{Kind: ledger.EvRestored, LostFrom: earlier, LostUntil: at.Add(-time.Minute)},
+		func(r *ledger.Record) {
+			r.Sends, r.Unknown, r.LastFate, r.LastConflict, r.Due = 1, true, "", false, at
+			r.FirstSend, r.KeySend, r.LastSend, r.Restored = earlier, earlier, at.Add(-time.Minute), at.Add(-time.Minute)
+		}},
+	"restored, sent since": {
+		"no send is known that the missing time does not precede",
+		func(r *ledger.Record) {
+			r.Sends, r.FirstSend, r.KeySend, r.LastSend, r.Answered = 1, at.Add(-time.Hour), at.Add(-time.Hour), at.Add(-time.Minute), true
+		},
+		ledger.Checking, ledger.Event{Kind: ledger.EvRestored, LostFrom: at.Add(-2 * time.Hour), LostUntil: at.Add(-30 * time.Minute)},
+		func(r *ledger.Record) {
+			r.Sends, r.Unknown, r.Due, r.Restored = 2, true, at, at.Add(-30*time.Minute)
+			r.FirstSend, r.KeySend = at.Add(-2*time.Hour), at.Add(-2*time.Hour)
+		}},
+	"restored again": {
+		"one send is counted for one missing time",
+		func(r *ledger.Record) {
+			r.Sends, r.Unknown, r.FirstSend, r.KeySend, r.LastSend, r.Restored = 1, true, earlier, earlier, at, at
+		},
+		ledger.Queued, ledger.Event{Kind: ledger.EvRestored, LostFrom: at, LostUntil: at},
+		func(r *ledger.Record) { r.State, r.Due = ledger.Checking, at }},
+	"restored, held": {
+		"approvals are lost with the rest, and it is read in its place in the queue",
+		func(r *ledger.Record) { r.Need, r.Agreed = 2, []string{"bob"} },
+		ledger.Held, ledger.Event{Kind: ledger.EvRestored, LostFrom: earlier, LostUntil: at, QueuedBehind: "wr_9"},
+		func(r *ledger.Record) {
+			r.State, r.Need, r.Agreed, r.QueuedBehind, r.QueuedAt, r.Due = ledger.Queued, 0, nil, "wr_9", at, time.Time{}
+			r.Owner, r.LeaseUntil = "", time.Time{}
+			r.Sends, r.Unknown, r.FirstSend, r.KeySend, r.LastSend, r.Restored = 1, true, earlier, earlier, at, at
+		}},
+	"restored, a next key": {
+		"its window runs from the missing time: it may have been used then",
+		func(r *ledger.Record) {
+			r.Sends, r.Unknown, r.FirstSend, r.KeySend, r.LastSend, r.Restored = 1, true, earlier, earlier, at, at
+		},
+		ledger.Checking, ledger.Event{Kind: ledger.EvAnnounced, Generation: 1, Prepared: []byte("p")},
+		func(r *ledger.Record) {
+			r.State, r.Sends, r.Due, r.Generation, r.Prepared = ledger.Sending, 2, at, 1, []byte("p")
+		}},
 	"pre-state": {
 		"what was there before is kept apart from what was found after",
 		nil, ledger.Queued, ledger.Event{Kind: ledger.EvRead, Before: true, Evidence: json.RawMessage("1"), Mismatches: json.RawMessage("2")},

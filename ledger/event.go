@@ -23,6 +23,7 @@ const (
 	EvPrepared     EventKind = "prepared"     // the destination made what the announced send needs, such as a draft
 	EvSent         EventKind = "sent"         // what became of the send, as far as known
 	EvRecovered    EventKind = "recovered"    // announced, and its worker is gone: fate unknown
+	EvRestored     EventKind = "restored"     // history is missing in which it may have been sent: fate unknown
 	EvDeferred     EventKind = "deferred"     // put back until due
 	EvEscalated    EventKind = "escalated"    // handed to a reviewer
 	EvDirected     EventKind = "directed"     // a reviewer decided what to do next
@@ -105,6 +106,9 @@ type Event struct {
 	Message   string `json:"message,omitempty"`
 	RequestID string `json:"request_id,omitempty"`
 	Answer    []byte `json:"answer,omitempty"`
+	// Restored: the ledger lacks the sends that were made from LostFrom until LostUntil.
+	LostFrom  time.Time `json:"lost_from,omitzero"`
+	LostUntil time.Time `json:"lost_until,omitzero"`
 	// In is when the record is due again, counted from the append, for deferred, escalated,
 	// settled, rechecked, held (until when it must be approved) and overdue. Default: at once for
 	// deferred, never for the others.

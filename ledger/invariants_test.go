@@ -17,7 +17,7 @@ var (
 	kinds = []ledger.EventKind{
 		ledger.EvReserved, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvDelegated, ledger.EvYielded, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent,
 		ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating,
-		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed,
+		ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EvFreed, ledger.EvRestored,
 	}
 	endings = []ledger.Status{
 		"", "odd", ledger.Verified, ledger.NotApplied, ledger.Compensated, ledger.Accepted, ledger.Abandoned, ledger.Denied, ledger.Expired, ledger.Reported,
@@ -41,7 +41,8 @@ func anyEvent(t *rapid.T) ledger.Event {
 		Child:      rapid.SampledFrom([]ledger.ID{"", "wr_2"}).Draw(t, "child"),
 		Need:       rapid.IntRange(0, 2).Draw(t, "need"),
 		Directed:   "retry",
-		Conflict:   rapid.Bool().Draw(t, "conflict"), NeedsRecheck: rapid.Bool().Draw(t, "needs recheck"),
+		LostFrom:   at.Add(-time.Hour), LostUntil: at.Add(time.Duration(rapid.IntRange(-1, 1).Draw(t, "lost")) * time.Minute),
+		Conflict: rapid.Bool().Draw(t, "conflict"), NeedsRecheck: rapid.Bool().Draw(t, "needs recheck"),
 	}
 }
 
@@ -61,7 +62,7 @@ func broken(r ledger.Record) string {
 		return fmt.Sprintf("%s, unknown %v, answered %v, and never sent", r.State, r.Unknown, r.Answered)
 	case r.Unsent > r.Sends:
 		return fmt.Sprintf("%d of %d sends were not taken up", r.Unsent, r.Sends)
-	case r.Sends > 0 && (r.State == ledger.Held || r.State == ledger.Queued || r.Settlement == ledger.Denied):
+	case r.Sends > 0 && r.Restored.IsZero() && (r.State == ledger.Held || r.State == ledger.Queued || r.Settlement == ledger.Denied):
 		return fmt.Sprintf("%s after %d sends", r.Phase(), r.Sends)
 	case r.Settlement == ledger.Verified && r.Reads == 0:
 		return "verified and never read"
@@ -109,7 +110,7 @@ func worse(a, b ledger.Record) string {
 		return "several sends in one step"
 	case a.Unknown && !b.Unknown, a.Answered && !b.Answered, a.NeedsRecheck && !b.NeedsRecheck:
 		return "the fate of a send was forgotten"
-	case !a.FirstSend.IsZero() && !a.FirstSend.Equal(b.FirstSend), !a.Created.Equal(b.Created):
+	case !a.FirstSend.IsZero() && !a.FirstSend.Equal(b.FirstSend) && a.Restored.Equal(b.Restored), !a.Created.Equal(b.Created):
 		return "the past was changed"
 	case b.Updated.Before(a.Updated):
 		return "time ran backwards"

@@ -157,7 +157,7 @@ type Record struct {
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 
-	// Sends counts announcements, Unsent those of them that the destination provably did not
+	// Sends counts announcements, and one for each [EvRestored]; Unsent those of them that the destination provably did not
 	// accept, Reads counts the calls of reads; all over the whole lifetime. LoginRefused counts those of the
 	// unsent whose credentials were refused. Generation is that of the idempotency key in use.
 	Sends        int `json:"sends"`
@@ -194,6 +194,9 @@ type Record struct {
 	// where there is none, or that process has ended.
 	LostSend time.Time     `json:"lost_send,omitzero"`
 	LostFor  time.Duration `json:"lost_for,omitempty"`
+	// Restored is the end of a time in which the write may have been sent although the ledger lacks
+	// it ([Restore]): one send of unknown fate is counted for that. Zero: no history is missing.
+	Restored time.Time `json:"restored,omitzero"`
 
 	// FirstRead is when the first read after the last send was made.
 	FirstRead time.Time `json:"first_look,omitzero"`

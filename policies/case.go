@@ -59,6 +59,9 @@ type Case struct {
 	// RetryAfter is the pause that the destination asked for after the last send; 0 when it did
 	// not.
 	RetryAfter time.Duration
+	// OperationUnknown says that another write may have done the operation of the intent's idempotency
+	// key in a time of which the ledger lacks the history.
+	OperationUnknown bool
 	// Late says that the intent's deadline has passed.
 	Late bool
 	// Budget is how many sends of the write may reach the destination over its lifetime.

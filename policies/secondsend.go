@@ -56,6 +56,8 @@ func SecondSend(c Case) Permit {
 		return refuse("the budget of sends is used up")
 	case !c.Unknown && !c.Answered && !present(c) && (c.LastConflict || c.Verdict != verify.Mismatched):
 		return Permit{Allowed: true, Row: rowNothingSent, Reason: "no send so far took effect"}
+	case c.Directed != DirectForce && elsewhere(c):
+		return refuse("the ledger was restored, and another write may have done the operation of its idempotency key under a key that no read of this one shows")
 	case c.Profile.WriteOnly:
 		return writeOnly(c)
 	case c.Directed == DirectForce && untouched(c):
@@ -78,6 +80,12 @@ func SecondSend(c Case) Permit {
 		return Permit{Allowed: true, Conditional: true, NeedsRecheck: createsLate(c), Row: RowConditional, Reason: "sent only if the record is as it was read before the first send"}
 	}
 	return conclusive(c)
+}
+
+// elsewhere reports whether another write may have done the operation, in missing history, where no
+// read for this write shows it.
+func elsewhere(c Case) bool {
+	return c.OperationUnknown && (c.Profile.WriteOnly || c.Intent.Write == intent.Create && c.Profile.FreshKeys)
 }
 
 // createsLate reports whether an earlier send can create the record again: its key is free once
@@ -263,6 +271,7 @@ func missingProof(c Case) string {
 // basis for calling a write not applied.
 func knownNotApplied(c Case) (string, bool) {
 	switch {
+	case elsewhere(c): // the caller would ask for the operation anew
 	case c.Sends == 0:
 		return "it was never sent", true
 	case !c.Unknown && !c.Answered && !present(c) && !unshown(c):

@@ -81,6 +81,7 @@ func whatBecame(r, rebuilt ledger.Record) []field {
 		{"seq", r.Seq == rebuilt.Seq},
 		{"created", near(r.Created, rebuilt.Created)},
 		{"first_send", near(r.FirstSend, rebuilt.FirstSend)},
+		{"restored", near(r.Restored, rebuilt.Restored)},
 		{"last_send", near(r.LastSend, rebuilt.LastSend)},
 		{"settled_at", near(r.SettledAt, rebuilt.SettledAt)},
 	}

@@ -73,7 +73,7 @@ func (l *life) last() (e ledger.Event, sentSince, found bool) {
 		switch e.Kind {
 		case ledger.EvRead:
 			return e, sentSince, true
-		case ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered:
+		case ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvRestored:
 			sentSince = true
 		}
 	}

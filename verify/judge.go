@@ -35,6 +35,9 @@ type Case struct {
 	// Since is how long after the end of the last send the read began. It is negative when the
 	// read began before that.
 	Since time.Duration
+	// Assumed says that the send is assumed, because history is missing in which it may have been
+	// made. Default: it was announced.
+	Assumed bool
 }
 
 // Judgement is a verdict and why.
@@ -158,6 +161,9 @@ func judge(c Case) Judgement {
 	ours, others := split(c, found)
 	want := c.Intent.Want()
 	switch {
+	case unknownBefore(c):
+		return Judgement{Verdict: Mismatched, Conflict: true, Mismatches: foreign(found),
+			Reason: "a record with this key exists, and it is not known whether it did before the send"}
 	case len(ours) > want:
 		return Judgement{Verdict: Duplicated, Mismatches: counted(want, len(ours)),
 			Reason: fmt.Sprintf("%d records match instead of %d", len(ours), want)}
@@ -246,6 +252,12 @@ func proves(c Case, found []connectors.Record) bool {
 func answeredWith(c Case, found []connectors.Record) bool {
 	return !c.Profile.Stamped && c.Before != nil && len(found) == 1 && answered(c, found[0]) &&
 		!slices.ContainsFunc(c.Before.Records, func(r connectors.Record) bool { return r.Ref == found[0].Ref })
+}
+
+// unknownBefore reports whether a record under the key of a create can be any actor's: nothing shows
+// whose it is, and whether it was there before the send was not read.
+func unknownBefore(c Case) bool {
+	return c.Assumed && c.Intent.Write == intent.Create && c.Before == nil && !c.Profile.Stamped && !c.Profile.FreshKeys && c.Receipt == nil
 }
 
 func wasAbsent(c Case) bool { return c.Before != nil && len(c.Before.Records) == 0 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/ledger"
@@ -45,6 +46,9 @@ func what(e ledger.Event, n int) string {
 		return sent(e, n)
 	case ledger.EvRecovered:
 		return fmt.Sprintf("send %d, its fate is unknown", n)
+	case ledger.EvRestored:
+		return fmt.Sprintf("assumed send %d: the history from %s until %s is missing, and it may have been sent then", n,
+			e.LostFrom.UTC().Format(time.DateTime), e.LostUntil.UTC().Format(time.DateTime))
 	case ledger.EvDeferred:
 		return deferred(e)
 	case ledger.EvEscalated:

@@ -44,7 +44,7 @@ func (k Known) after(e ledger.Event, own string) Known {
 	case ledger.EvRead:
 		k.Reads += e.ReadCalls()
 		k.Strength, k.Records = strengthOf(e)
-	case ledger.EvAnnounced:
+	case ledger.EvAnnounced, ledger.EvRestored:
 		k.Sends++
 		k.Fate = unknownFate
 	case ledger.EvRecovered:

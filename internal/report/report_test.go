@@ -34,7 +34,7 @@ func evil() (ledger.Record, []ledger.Event) {
 	var events []ledger.Event
 	for i, kind := range []ledger.EventKind{
 		ledger.EvReserved, ledger.EvFreed, ledger.EvHeld, ledger.EvApproved, ledger.EvRead, ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred,
-		ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EventKind(hostile),
+		ledger.EvRestored, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate, ledger.EventKind(hostile),
 	} {
 		events = append(events, ledger.Event{Seq: int64(i + 1), At: base, Kind: kind, By: hostile, Rule: hostile, Reason: hostile, Verdict: hostile,
 			Fate: hostile, Code: hostile, Ref: hostile, Directed: hostile, Settlement: ledger.Status(hostile), Child: ledger.ID(hostile)})

@@ -219,7 +219,7 @@ func spoiledFake(state ledger.State) *fake {
 	r.Intent = must(json.Marshal(f.view.Intent))
 	f.view.Choices = append(f.view.Choices, engine.Choice{Word: engine.WordRetry, Allowed: true, Effect: evil, Danger: evil, Force: true}, engine.Choice{Word: engine.WordDeny, Why: evil})
 	for i, kind := range []ledger.EventKind{ledger.EvReserved, ledger.EvFreed, ledger.EvHeld, ledger.EvAgreed, ledger.EvOverdue, ledger.EvApproved, ledger.EvDelegated, ledger.EvYielded, ledger.EvRead,
-		ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate} {
+		ledger.EvAnnounced, ledger.EvSent, ledger.EvRecovered, ledger.EvRestored, ledger.EvDeferred, ledger.EvEscalated, ledger.EvDirected, ledger.EvCompensating, ledger.EvSettled, ledger.EvRechecked, ledger.EvLate} {
 		e := spoiled[ledger.Event]()
 		e.Kind, e.Seq = kind, int64(i)
 		f.view.Events = append(f.view.Events, e)

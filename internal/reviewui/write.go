@@ -281,7 +281,7 @@ func evidenceOf(e ledger.Event) string {
 // classOf is the class of an event, for its sign.
 func classOf(e ledger.Event) string {
 	switch e.Kind {
-	case ledger.EvAnnounced, ledger.EvPrepared, ledger.EvSent, ledger.EvRecovered, ledger.EvCompensating:
+	case ledger.EvAnnounced, ledger.EvPrepared, ledger.EvSent, ledger.EvRecovered, ledger.EvRestored, ledger.EvCompensating:
 		return "send"
 	case ledger.EvRead, ledger.EvRechecked, ledger.EvLate:
 		return "read"

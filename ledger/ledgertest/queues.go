@@ -138,6 +138,32 @@ var queueOrder = map[string]scenario{
 			h.inOrder(first.KeyDigest)
 		},
 	},
+	"held, and read after a restore": {
+		"what may have been approved and sent is read in its turn, and held again it is in no queue",
+		func(h *harness) {
+			res := h.reservation(about("k", "w1"), held)
+			first := h.reserve(res)
+			second := h.fresh(about("k", "w2"), announced)
+			lost := ledger.Event{Kind: ledger.EvRestored, LostFrom: first.Created.Add(-time.Hour), LostUntil: first.Created.Add(-time.Minute)}
+			first = h.append(h.taken(first, ledger.Claim{Tenant: "a", ID: first.ID, Early: true}), lost)
+			if first.State != ledger.Queued || first.QueuedBehind != second.ID || first.Owner != "" {
+				h.Errorf("%s behind %q, owner %q; want it in its queue", first.State, first.QueuedBehind, first.Owner)
+			}
+			h.inOrder(second.KeyDigest)
+			h.append(second, sent, seen, verified)
+			first = h.taken(first, ledger.Claim{Limit: 10})
+			third := h.queuedUp(about("k", "w3"))
+			first = h.append(first, lost, missing)
+			h.queuedBehind(third, first)
+			if first.State != ledger.Checking || first.Sends != 1 || !first.Restored.Equal(lost.LostUntil) {
+				h.Errorf("%s after %d sends, restored %s", first.State, first.Sends, first.Restored)
+			}
+			h.same(first, h.get(first))
+			h.append(first, held)
+			h.inOrder(first.KeyDigest)
+			h.taken(third, ledger.Claim{Limit: 10})
+		},
+	},
 	"one leaves the middle": {
 		"the write behind it waits for what it waited for, and is neither first nor forgotten",
 		func(h *harness) {
