@@ -182,8 +182,18 @@ func TestLangGraphInterrupted(t *testing.T) {
 	p.hasOne("A-1")
 }
 
+// waiting is a write that waits for a reviewer, as messages of webhooks name it.
+type waiting struct {
+	Write    string `json:"write"`
+	Workflow string `json:"workflow"`
+	Step     string `json:"step"`
+}
+
 // approve approves the one write that waits.
-func (p *place) approve() {
+func (p *place) approve() waiting { return p.decides("approve") }
+
+// decides decides about the one write that waits.
+func (p *place) decides(word string) waiting {
 	p.t.Helper()
 	readback, err := built()
 	if err != nil {
@@ -210,13 +220,17 @@ func (p *place) approve() {
 		}
 	}
 	var inbox struct {
-		Writes []struct{ Write struct{ ID string } }
+		Writes []struct {
+			Write struct{ ID, Workflow, Step string }
+		}
 	}
 	ask(http.MethodGet, "/v1/inbox", "", &inbox)
 	if len(inbox.Writes) != 1 {
 		p.t.Fatalf("%d writes wait, want one", len(inbox.Writes))
 	}
-	ask(http.MethodPost, "/v1/writes/"+inbox.Writes[0].Write.ID+"/decision", `{"word": "approve", "reason": "the order is right"}`, new(struct{}))
+	w := inbox.Writes[0].Write
+	ask(http.MethodPost, "/v1/writes/"+w.ID+"/decision", fmt.Sprintf(`{"word": %q, "reason": "I checked the order"}`, word), new(struct{}))
+	return waiting{w.ID, w.Workflow, w.Step}
 }
 
 // The function of an agent charges once, whatever the model calls again.
