@@ -49,7 +49,7 @@ func attempt(ctx context.Context, e *engine.Engine, w intent.WriteIntent, rerun 
 	if rerun { // an earlier run may have made it, as an earlier attempt
 		n++
 	}
-	working, end := whileWorking(ctx)
+	working, end := WhileWorking(ctx)
 	step, err := e.Step(working, w, n)
 	end()
 	switch {
@@ -102,9 +102,9 @@ func later(step engine.Step) error {
 	})
 }
 
-// whileWorking sends heartbeats until end is called. Its context ends before the activity's
+// WhileWorking sends the heartbeats of an activity until end is called. Its context ends before the activity's
 // deadline, and when the worker stops: the write continues, and the next attempt has its outcome.
-func whileWorking(ctx context.Context) (working context.Context, end context.CancelFunc) {
+func WhileWorking(ctx context.Context) (working context.Context, end context.CancelFunc) {
 	working, end = context.WithCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		working, end = context.WithDeadline(ctx, deadline.Add(-min(margin, time.Until(deadline)/4)))
