@@ -435,6 +435,42 @@ func TestInsertedAgain(t *testing.T) {
 	}
 }
 
+// TestInsertedUnderAnotherName: a program inserts a job again under another name and without an
+// idempotency key. Nothing is sent, since the order is there: verified where it is as requested, else
+// the job is cancelled and names the first write.
+func TestInsertedUnderAnotherName(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	_, first := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"}), rivertype.JobStateCompleted)
+	_, out := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-2", Order: "A-1"}), rivertype.JobStateCompleted)
+	if out.ID == first.ID || out.Status != ledger.Verified || out.Sends != 0 {
+		t.Errorf("%+v, want verified without a send", out)
+	}
+	_, err := world.Edit(world.Records("A-1")[0].ID, intent.Fields{"status": "refunded"})
+	must(t, err)
+	job, out := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-3", Order: "A-1"}), rivertype.JobStateCancelled)
+	if out.Sends != 0 || world.Changes("A-1") != 1 || len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, string(first.ID)) {
+		t.Errorf("%+v, %+v with %d effects, want no send, one effect and the name of the first write", out, job.Errors, world.Changes("A-1"))
+	}
+}
+
+// TestReview: a reviewer abandons a write, because another actor made the order. Its job is cancelled
+// as soon as it is woken.
+func TestReview(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	_, err := world.Seed(intent.Fields{"order_id": "A-1", "status": "open"}, "")
+	must(t, err)
+	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
+	out := s.awaitSnoozed(t, id, ledger.StatusReview, 1)
+	s.decide(t, out.ID, engine.WordAbandon)
+	must(t, readback.Wake(t.Context(), s.client, out.ID))
+	job, out := await(t, s.pool, id, rivertype.JobStateCancelled)
+	if len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, out.Text) || out.Status != ledger.Abandoned || world.Changes("A-1") != 0 {
+		t.Errorf("%+v, %+v with %d effects, want that the write was abandoned", out, job.Errors, world.Changes("A-1"))
+	}
+}
+
 // TestIdentityChanged: the name of a job is another one at its second attempt, as where it is made
 // from the job's ID. Nothing is sent, and the error names both.
 func TestIdentityChanged(t *testing.T) {
