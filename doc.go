@@ -103,7 +103,7 @@
 //   - Fakes with real faults: internal/fakes/imap, internal/fakes/jira, internal/fakes/mail,
 //     internal/fakes/mcp, internal/fakes/orders, internal/fakes/rest,
 //     internal/access/accesstest, internal/otel/oteltest, internal/pgtest.
-//   - Kits: internal/need, internal/program, internal/crashtest, internal/dispatchtest,
+//   - Kits: internal/adaptertest, internal/need, internal/program, internal/crashtest, internal/dispatchtest,
 //     internal/killtest, internal/fakes/orders/orderstest, internal/httpapi/contracttest.
 //
 // To add a destination read docs/guide/destinations.md.

@@ -1,0 +1,248 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/visible"
+	"github.com/readback-go/readback/internal/webhooks"
+	"github.com/readback-go/readback/ledger"
+)
+
+// Reason is the header of a dead letter that says why the message is none of a write. The headers
+// [FromStream] and [FromSequence] say which message it was, [FromID] has its Nats-Msg-Id.
+const (
+	Reason       = "Readback-Reason"
+	FromStream   = "Readback-Stream"
+	FromSequence = "Readback-Sequence"
+	FromID       = "Readback-Msg-Id"
+)
+
+const (
+	// attemptTime is how long one delivery waits for an outcome. The server returns the message
+	// after a longer pause, so that a restarted consumer soon sees it.
+	attemptTime = time.Minute
+	// retryFirst and retryMost bound the pause after the ledger or the dead letters failed.
+	retryFirst = time.Second
+	retryMost  = time.Minute
+	// maxReason bounds a reason, in characters: a header is read by people.
+	maxReason = 1000
+)
+
+// Options configures Consume.
+type Options struct {
+	// Intent returns the write that a message requests. It must return the same for each delivery
+	// of one message. Where it sets a Workflow, that is the ID of the message. Step is the subject
+	// unless it is set. An error says that the message can never be a write. Required.
+	Intent func(jetstream.Msg) (intent.WriteIntent, error)
+	// DeadLetters is the subject for messages that can never be a write. A stream other than the
+	// consumer's must have it. Required.
+	DeadLetters string
+	// Settled acknowledges a message when its write has ended, and delivers no other meanwhile: for
+	// consumers that need order. A write that waits for a reviewer then stops the consumer. Default
+	// false: a message is acknowledged when its write is in the ledger, where [engine.Engine.Work]
+	// makes it.
+	Settled bool
+	// Logger receives what an operator should see. Default: nothing.
+	Logger *slog.Logger
+}
+
+// Consume makes a write of each message of a consumer until ctx ends, and then returns nil. The
+// consumer must deliver a message until it is acknowledged: MaxDeliver -1, and AckPolicy explicit.
+// With Settled its MaxAckPending must be 1.
+func Consume(ctx context.Context, js jetstream.JetStream, from jetstream.Consumer, eng *engine.Engine, o Options) error {
+	info, err := from.Info(ctx)
+	if err != nil {
+		return err
+	}
+	if err := check(ctx, js, info, o); err != nil {
+		return err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	c := &consumer{Options: o, js: js, engine: eng, ackWait: info.Config.AckWait}
+	var last atomic.Pointer[error]
+	running, err := from.Consume(func(m jetstream.Msg) { c.handle(ctx, m) }, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+		last.Store(&err)
+		o.Logger.Warn("a consumer of JetStream failed", "stream", info.Stream, "consumer", info.Name, "error", err)
+	}))
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, running.Stop)()
+	<-running.Closed()
+	if ctx.Err() != nil {
+		return nil
+	}
+	why := errors.New("it ended")
+	if err := last.Load(); err != nil { // that of a removed consumer
+		why = *err
+	}
+	return fmt.Errorf("consumer %q of stream %q: %w", info.Name, info.Stream, why)
+}
+
+// check refuses a consumer that loses messages, or never comes to an end with one.
+func check(ctx context.Context, js jetstream.JetStream, info *jetstream.ConsumerInfo, o Options) error {
+	var wrong []error
+	refuse := func(is bool, format string, a ...any) {
+		if is {
+			wrong = append(wrong, fmt.Errorf(format, a...))
+		}
+	}
+	c := info.Config
+	refuse(o.Intent == nil, "Options.Intent is missing")
+	refuse(c.AckPolicy != jetstream.AckExplicitPolicy, "AckPolicy is %s; want explicit, or a message is acknowledged before it is recorded", c.AckPolicy)
+	refuse(c.MaxDeliver != -1, "MaxDeliver is %d; want -1, or a message is lost while the ledger is unavailable", c.MaxDeliver)
+	refuse(c.HeadersOnly, "HeadersOnly is set; want messages with their data")
+	refuse(o.Settled && c.MaxAckPending != 1, "MaxAckPending is %d; want 1 with Settled, or messages overtake one that waits", c.MaxAckPending)
+	stream, err := js.StreamNameBySubject(ctx, o.DeadLetters)
+	refuse(strings.ContainsAny(o.DeadLetters, "*>"), "Options.DeadLetters is %q; want one subject", o.DeadLetters)
+	refuse(err != nil, "Options.DeadLetters is %q, which no stream has: %w", o.DeadLetters, err)
+	refuse(err == nil && stream == info.Stream, "Options.DeadLetters is %q, a subject of the consumer's own stream %q; want another stream", o.DeadLetters, stream)
+	if len(wrong) > 0 {
+		return fmt.Errorf("consumer %q of stream %q: %w", info.Name, info.Stream, errors.Join(wrong...))
+	}
+	return nil
+}
+
+type consumer struct {
+	Options
+	js      jetstream.JetStream
+	engine  *engine.Engine
+	ackWait time.Duration
+}
+
+// handle makes the write of one delivery. An acknowledgement that is lost brings the message again,
+// and it is the same write.
+func (c *consumer) handle(ctx context.Context, m jetstream.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		c.Logger.Error("a message is not of JetStream", "subject", m.Subject(), "error", err)
+		return
+	}
+	log := c.Logger.With("stream", meta.Stream, "sequence", meta.Sequence.Stream)
+	retry := min(retryFirst<<min(meta.NumDelivered-1, 10), retryMost)
+	w, err := c.intent(m, meta)
+	next, after := engine.NextFail, time.Duration(0)
+	if err == nil {
+		next, after, err = c.attempt(ctx, m, w)
+	}
+	switch {
+	case err != nil && next == engine.NextFail:
+		if err := c.bury(ctx, m, meta, err); err != nil {
+			log.Error("a message that can never be a write could not be set aside; it is delivered again", "error", err)
+			_ = m.NakWithDelay(retry) // without it the server delivers it after AckWait
+			return
+		}
+		log.Error("a message can never be a write", "error", err, "dead_letters", c.DeadLetters)
+	case err != nil:
+		if ctx.Err() == nil {
+			log.Warn("a message was not recorded; it is delivered again", "error", err)
+		}
+		_ = m.NakWithDelay(retry)
+	case next == engine.NextLater || next == engine.NextDecision:
+		_ = m.NakWithDelay(after)
+	default:
+		if err := m.Ack(); err != nil {
+			log.Warn("an acknowledgement was not sent; the message is delivered again", "error", err)
+		}
+	}
+}
+
+// attempt records the write, and with Settled waits for its outcome.
+func (c *consumer) attempt(ctx context.Context, m jetstream.Msg, w intent.WriteIntent) (engine.Next, time.Duration, error) {
+	if !c.Settled {
+		_, next, err := c.engine.Record(ctx, w)
+		return next, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, attemptTime)
+	defer cancel()
+	go func() { // the server does not deliver it again meanwhile
+		tick := time.NewTicker(max(c.ackWait/3, time.Millisecond))
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				_ = m.InProgress()
+			}
+		}
+	}()
+	step, err := c.engine.Step(ctx, w, 0) // the name is the message's, whatever its deliveries
+	return step.Next, step.After, err
+}
+
+// intent returns the write of a message, with the names that all its deliveries have.
+func (c *consumer) intent(m jetstream.Msg, meta *jetstream.MsgMetadata) (intent.WriteIntent, error) {
+	w, err := c.Intent(m)
+	if err != nil {
+		return w, err
+	}
+	again, err := c.Intent(m)
+	if err == nil && again.StructuralKey() != w.StructuralKey() {
+		err = fmt.Errorf("%w: one message is workflow %q, step %q, tool %q and then workflow %q, step %q, tool %q; use an ID that is in the message",
+			engine.ErrIdentityChanged, w.Workflow, w.Step, w.Tool, again.Workflow, again.Step, again.Tool)
+	}
+	parts := []string{meta.Stream, w.Workflow}
+	if w.Workflow == "" {
+		parts[1] = m.Headers().Get(jetstream.MsgIDHeader)
+	}
+	if parts[1] == "" { // a stream that is made again begins with sequence 1, and at another time
+		parts = []string{meta.Stream, strconv.FormatUint(meta.Sequence.Stream, 10), meta.Timestamp.UTC().Format(time.RFC3339Nano)}
+	}
+	w.Workflow = engine.WorkflowName("nats", parts...)
+	if w.Step == "" {
+		w.Step = m.Subject()
+	}
+	return w, err
+}
+
+// bury publishes a message as a dead letter, and ends its deliveries when that has succeeded.
+func (c *consumer) bury(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, why error) error {
+	reason, sequence := visible.Clip(why.Error(), maxReason), strconv.FormatUint(meta.Sequence.Stream, 10)
+	dead := &nats.Msg{Subject: c.DeadLetters, Data: m.Data(), Header: nats.Header{}}
+	for name, values := range m.Headers() {
+		if !strings.HasPrefix(strings.ToLower(name), "nats-") { // these are orders to the server
+			dead.Header[name] = values
+		}
+	}
+	dead.Header.Set(Reason, reason)
+	dead.Header.Set(FromStream, meta.Stream)
+	dead.Header.Set(FromSequence, sequence)
+	if id := m.Headers().Get(jetstream.MsgIDHeader); id != "" {
+		dead.Header.Set(FromID, id)
+	}
+	copies := jetstream.WithMsgID(meta.Stream + "/" + sequence + "/" + meta.Timestamp.UTC().Format(time.RFC3339Nano))
+	if _, err := c.js.PublishMsg(ctx, dead, copies); err != nil {
+		return err
+	}
+	return m.TermWithReason(reason)
+}
+
+// Results publishes what became of the writes of some tenants to a subject, until ctx ends: the
+// JSON of webhooks, with the write's ID in the header Readback-Write. Each is published at least
+// once, with one Nats-Msg-Id for all its copies. It may run in several processes.
+func Results(ctx context.Context, js jetstream.JetStream, l ledger.Ledger, subject string, tenants ...string) error {
+	if len(tenants) == 0 {
+		return errors.New("results of no tenant: name those whose results the subject is for")
+	}
+	publish := webhooks.Publisher(func(ctx context.Context, r webhooks.Message) error {
+		m := &nats.Msg{Subject: subject, Data: r.Body, Header: nats.Header{"Readback-Write": {string(r.Write)}}}
+		_, err := js.PublishMsg(ctx, m, jetstream.WithMsgID(r.ID))
+		return err
+	})
+	return webhooks.New(l, publish, webhooks.Options{Hooks: []webhooks.Hook{{Name: "nats/" + subject, Tenants: tenants}}}).Work(ctx)
+}

@@ -1,0 +1,251 @@
+// Package adaptertest runs the worker of a workflow engine as a process of its own, which is killed
+// at each of its calls in turn, before a destination of the test's that counts the effects.
+//
+// It does not know any workflow engine: what a worker is, the test defines.
+package adaptertest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+	"github.com/readback-go/readback/policies"
+)
+
+// The environment of a child process.
+const (
+	roleVar   = "READBACK_CHILD"
+	ledgerVar = "READBACK_CHILD_LEDGER"
+	ordersVar = "READBACK_CHILD_ORDERS"
+)
+
+// lanes is how many scenes are under way at once: they wait for leases, horizons and servers most of
+// the time, and not for the processor.
+const lanes = 12
+
+// patient is how long a child may take in all, on a machine that does other things as well.
+const patient = 2 * time.Minute
+
+// Main is the TestMain of a test with child processes: it runs the tests, or in a child its role.
+func Main(m *testing.M, roles map[string]func(context.Context) error) {
+	role := roles[os.Getenv(roleVar)]
+	if role == nil {
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(lanes)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	if err := role(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "child:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// Options is the destination: it has nothing but strong reads, and a send that does not arrive is
+// known not to arrive after two seconds.
+func Options() orders.Options {
+	o := orders.Plain.Options()
+	o.Horizon = connectors.Within(2 * time.Second)
+	o.SendTimeout, o.ReadTimeout = time.Second, time.Second
+	return o
+}
+
+// Worker is what a child has: an engine on the ledger and before the destination of its parent.
+type Worker struct {
+	Engine *engine.Engine
+	Ledger ledger.Ledger
+	mu     sync.Mutex
+	parent *bufio.Reader
+}
+
+// NewWorker opens the ledger and the destination of a child. Tool "held" needs approval.
+func NewWorker(ctx context.Context) (*Worker, error) {
+	w := &Worker{parent: bufio.NewReader(os.Stdin)}
+	book, err := sqlite.Open(ctx, os.Getenv(ledgerVar), nil)
+	if err != nil {
+		return nil, err
+	}
+	c, err := orders.NewConnector(os.Getenv(ordersVar), Options(), nil)
+	if err != nil {
+		return nil, err
+	}
+	var reg connectors.Registry
+	if err := reg.Register("orders", connectors.Destination{Connector: halting{c, w}, Profiles: c.Profiles()}); err != nil {
+		return nil, err
+	}
+	w.Ledger = haltingLedger{book, w}
+	w.Engine = engine.New(w.Ledger, &reg, &engine.Options{Patience: 200 * time.Millisecond, Slack: 500 * time.Millisecond,
+		Risks: []policies.RiskRule{{Tool: "held"}}})
+	return w, nil
+}
+
+// Halt reports a point to the parent, and returns when it releases the child.
+func (w *Worker) Halt(point string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Println(point)
+	_, _ = w.parent.ReadString('\n') // the parent may be gone
+}
+
+// Around is Halt before and after a call.
+func (w *Worker) Around(point string, call func()) {
+	w.Halt("before " + point)
+	call()
+	w.Halt("after " + point)
+}
+
+type halting struct {
+	connectors.Connector
+	w *Worker
+}
+
+func (h halting) Write(ctx context.Context, r connectors.Request) (receipt connectors.Receipt, err error) {
+	h.w.Around("send", func() { receipt, err = h.Connector.Write(ctx, r) })
+	return receipt, err
+}
+
+func (h halting) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	h.w.Halt("before read")
+	return h.Connector.Read(ctx, q)
+}
+
+type haltingLedger struct {
+	ledger.Ledger
+	w *Worker
+}
+
+func (l haltingLedger) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+	l.w.Around("reserve", func() { rec, fresh, err = l.Ledger.Reserve(ctx, r) })
+	return rec, fresh, err
+}
+
+func (l haltingLedger) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
+	l.w.Around("append "+string(events[0].Kind), func() { rec, err = l.Ledger.Append(ctx, id, fence, events...) })
+	return rec, err
+}
+
+// Claim halts after a claim that lent something: workers make many that do not.
+func (l haltingLedger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
+	lent, err := l.Ledger.Claim(ctx, c)
+	if len(lent) > 0 {
+		l.w.Halt("after claim")
+	}
+	return lent, err
+}
+
+// Scene is the destination and the ledger of the children of one test.
+type Scene struct {
+	World *orders.World
+	dir   string
+	url   string
+}
+
+// NewScene makes a scene.
+func NewScene(t *testing.T) *Scene {
+	t.Helper()
+	world, err := orders.New(Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(orders.Handler(world))
+	t.Cleanup(server.Close)
+	return &Scene{World: world, dir: t.TempDir(), url: server.URL}
+}
+
+// Run runs a child in a role until it ends, and calls at with each point at which it halts. The
+// child is killed there if at returns true. Run returns that point, or "" if the child ended by
+// itself; it must then have succeeded.
+func (s *Scene) Run(t *testing.T, role string, env []string, at func(n int, point string) (kill bool)) string {
+	t.Helper()
+	c := s.start(t, role, env)
+	killed := ""
+	points := bufio.NewScanner(c.stdout)
+	for n := 1; points.Scan(); n++ {
+		if at != nil && at(n, points.Text()) {
+			killed = points.Text()
+			_ = c.cmd.Process.Kill() // it waits at that point, and ends there
+			break
+		}
+		if _, err := io.WriteString(c.stdin, "go\n"); err != nil {
+			break
+		}
+	}
+	err := c.cmd.Wait()
+	var exit *exec.ExitError
+	if killed == "" && err != nil || killed != "" && !errors.As(err, &exit) {
+		t.Fatalf("the child in the role %s ended %v: %s", role, err, c.stderr.String())
+	}
+	return killed
+}
+
+// Server is a child that serves something until it is killed.
+type Server struct{ cmd *exec.Cmd }
+
+// Serve starts a child in a role, and returns when it has printed its first line, with that line.
+func (s *Scene) Serve(t *testing.T, role string, env ...string) (*Server, string) {
+	t.Helper()
+	c := s.start(t, role, env)
+	line, err := bufio.NewReader(c.stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the child in the role %s: %v: %s", role, err, c.stderr.String())
+	}
+	server := &Server{c.cmd}
+	t.Cleanup(server.Kill)
+	return server, strings.TrimSpace(line)
+}
+
+// Kill ends it with SIGKILL.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+type child struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout io.Reader
+	stderr *strings.Builder
+}
+
+func (s *Scene) start(t *testing.T, role string, env []string) child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patient)
+	t.Cleanup(cancel)
+	c := child{cmd: exec.CommandContext(ctx, self), stderr: &strings.Builder{}}
+	c.cmd.Env = append(append(os.Environ(), roleVar+"="+role, ledgerVar+"="+filepath.Join(s.dir, "ledger.db"), ordersVar+"="+s.url), env...)
+	c.cmd.Stderr = c.stderr
+	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if c.stdout, err = c.cmd.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
