@@ -90,6 +90,10 @@ adapter-temporal: $(BIN)/temporalserver
 $(BIN)/temporalserver: $(wildcard bench/temporalserver/*)
 	cd bench/temporalserver && $(GO) build -trimpath -o $@ .
 
+.PHONY: drill
+drill: ## 10,000 writes for each class of destination, restored to the middle; and a failover
+	$(GO) test ./internal/soak -run 'TestRestoreDrill|TestFailoverDrill' -count=1 -v -timeout 30m -soak.drill=10000
+
 .PHONY: soak
 soak: ## 20,000 writes under fire, for some minutes; SOAK="-soak.seed=7" repeats a run
 	$(GO) test ./internal/soak -run TestUnderFire -count=1 -v -timeout 20m -soak.full $(SOAK)

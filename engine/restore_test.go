@@ -271,7 +271,6 @@ func TestKnownFateAtARestore(t *testing.T) {
 					b.t.Fatal(err)
 				}
 			}},
-		"in review, read again": {func(b *bench) { b.seed(intent.Fields{"order_id": "A-1"}, "") }, ledger.Review, func(b *bench) { b.remove("A-1") }, func(*bench, ledger.ID) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,68 @@
+package command
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/internal/fakes/orders"
+)
+
+// A ledger is copied, used, and put back: what was sent since is adopted when its caller asks again,
+// and what no caller asked for again is named.
+func TestRecover(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, orders.Plain.Options())
+	p.submit(exitVerified, order("A-1", ""))
+	says(t, p.want(0, p.run("recover")), "No restore is recorded.")
+	copied, err := os.ReadFile(p.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now().UTC().Format(time.RFC3339Nano)
+	p.submit(exitVerified, order("A-2", ""))
+	p.submit(exitVerified, order("A-3", ""))
+	for _, name := range []string{"-wal", "-shm"} {
+		if err := os.Remove(p.ledger + name); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(p.ledger, copied, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	says(t, p.want(0, p.run("recover", "--since", since, "--by", "ann", "--reason", "the disk failed")),
+		"History is missing from", "as ann recorded: the disk failed.", "All sends are stopped.")
+	says(t, p.want(0, p.run("stops")), "Stopped: 1.", "recover: the disk failed")
+	p.want(0, p.run("release", "--all", "--reason", "recover was run"))
+	p.submit(exitVerified, order("A-1", ""))
+	p.submit(exitVerified, order("A-2", ""))
+	says(t, p.want(exitAttention, p.run("recover")), "3 records with a stamp", "2 of them by writes in the ledger",
+		"1 are of no write in the ledger", "rb-")
+	answer := decode(t, p.want(exitAttention, p.run("recover", "--json")))
+	if one := answer["destinations"].([]any)[0].(map[string]any); one["records"] != 3.0 || one["known"] != 2.0 || len(one["unknown"].([]any)) != 1 {
+		t.Errorf("%v", one)
+	}
+	p.submit(exitVerified, order("A-3", ""))
+	says(t, p.want(0, p.run("recover")), "3 of them by writes in the ledger")
+	for _, id := range []string{"A-1", "A-2", "A-3"} {
+		p.effects(1, id)
+	}
+	says(t, p.want(0, p.run("recover", "--end", "--by", "bob", "--reason", "all callers have ended")), "by bob: all callers have ended. New writes are sent as usual.")
+	says(t, p.want(exitFailed, p.run("recover", "--end", "--reason", "again")), "it was ended before")
+
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"both":         {[]string{"--since", "1h", "--end", "--reason", "r"}, exitUsage, "want one of them"},
+		"no reason":    {[]string{"--since", "1h"}, exitUsage, "--reason is missing"},
+		"reason alone": {[]string{"--reason", "r"}, exitUsage, "without --since or --end"},
+		"no time":      {[]string{"--since", "yesterday", "--reason", "r"}, exitUsage, "want a time such as"},
+		"later":        {[]string{"--since", "2999-01-01T00:00:00Z", "--reason", "r"}, exitUsage, "want a time before that"},
+	} {
+		t.Run(name, func(t *testing.T) { says(t, p.want(c.code, p.run(append([]string{"recover"}, c.args...)...)), c.want) })
+	}
+	says(t, p.want(0, p.run("stops")), "Nothing is stopped.")
+}
