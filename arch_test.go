@@ -40,7 +40,7 @@ var floors = [][]string{
 	},
 	{ // 4: what is true
 		"verify", "audit", "redact", "connectors/connectortest", "connectors/httpsend", "connectors/sql",
-		"lag", "ledger/ledgertest", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
+		"lag", "ledger/ledgertest", "ledger/shards", "internal/crashtest", "internal/declared", "internal/driver", "internal/elapsed", "internal/mailconn", "internal/replays",
 	},
 	{ // 5: what to do about it, the destinations and the drivers
 		"policies", "ledger/postgres", "ledger/sqlite", "connectors/imap", "connectors/jira", "connectors/mcp", "connectors/rest", "connectors/s3",

@@ -43,8 +43,8 @@
 //     client, connectors/egress limits their networks, connectors/connectortest is the test
 //     suite of every connector.
 //   - [github.com/readback-go/readback/ledger]: the durable record of every write, and the table
-//     of legal transitions. Below it the drivers ledger/sqlite and ledger/postgres, and their
-//     test suite ledger/ledgertest.
+//     of legal transitions. Below it the drivers ledger/sqlite and ledger/postgres, their
+//     test suite ledger/ledgertest, and ledger/shards, one ledger over several databases.
 //   - [github.com/readback-go/readback/verify]: sends once, reads, compares; the verdict.
 //   - [github.com/readback-go/readback/policies]: the decision on a verdict, and when a second
 //     send is harmless.

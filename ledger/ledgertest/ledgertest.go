@@ -37,6 +37,9 @@ type Options struct {
 	Enqueue func(t *testing.T, l ledger.Ledger, commit bool, ws ...intent.WriteIntent) error
 	// EnqueueSealed is Enqueue, committed, of an outbox that seals. Required with it.
 	EnqueueSealed func(t *testing.T, l ledger.Ledger, keys ledger.Keys, ws ...intent.WriteIntent) error
+	// Places applies a function to each place of a cursor of changes, and leaves out those before all
+	// changes, in a ledger whose cursors have several. Default: a cursor has one place.
+	Places func(cursor string, f func(ledger.Place) ledger.Place) (string, error)
 	// OneIn runs one scenario in so many of each subject, at least one, where a
 	// short run of the tests wants a part of the suite. Default: all.
 	OneIn int

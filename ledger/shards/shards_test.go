@@ -1,0 +1,241 @@
+package shards_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/internal/pause"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
+	"github.com/readback-go/readback/ledger/shards"
+)
+
+// partition is a ledger in memory that keeps what it owns, and refuses nothing: what the router does
+// with one partition and with several, without the fence, which package postgres has.
+type partition struct {
+	*ledger.Memory
+	mu     sync.Mutex
+	name   string
+	owned  map[string]ledger.Ownership
+	places map[string]ledger.Placement
+	down   error
+}
+
+func newPartition() *partition {
+	return &partition{Memory: ledger.NewMemory(), owned: map[string]ledger.Ownership{}, places: map[string]ledger.Placement{}}
+}
+
+func (p *partition) Join(_ context.Context, name string, _ ledger.Partition) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.name = cmp.Or(p.name, name); p.name != name {
+		return fmt.Errorf("%w: it is %s", ledger.ErrPartition, p.name)
+	}
+	return nil
+}
+
+func (p *partition) Ownerships(context.Context) ([]ledger.Ownership, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.owned)), nil
+}
+
+func (p *partition) Own(_ context.Context, o, was ledger.Ownership) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.owned[o.Tenant]; have.Epoch != was.Epoch || have.State != was.State {
+		return ledger.ErrStale
+	}
+	p.owned[o.Tenant] = o
+	return nil
+}
+
+func (p *partition) Leased(context.Context, string) (int, error)    { return 0, nil }
+func (p *partition) Forget(context.Context, ledger.Ownership) error { return nil }
+func (p *partition) Receive(context.Context, ledger.Partition, ledger.Ownership) (bool, error) {
+	return false, errors.ErrUnsupported
+}
+
+func (p *partition) Placements(context.Context) ([]ledger.Placement, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.places)), nil
+}
+
+func (p *partition) Placement(_ context.Context, tenant string) (ledger.Placement, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.places[tenant], nil
+}
+
+func (p *partition) Place(_ context.Context, place, was ledger.Placement) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if have := p.places[place.Tenant]; have.Epoch != was.Epoch || have.State != was.State || have.Target != was.Target {
+		return ledger.ErrStale
+	}
+	p.places[place.Tenant] = place
+	return nil
+}
+
+// opened is a router over n partitions.
+func opened(t *testing.T, all []*partition, o shards.Options) *shards.Ledger {
+	t.Helper()
+	l, err := shards.Open(t.Context(), configured(all), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+func configured(all []*partition) (of []shards.Shard) {
+	for i, p := range all {
+		of = append(of, shards.Shard{Name: string(rune('a' + i)), Open: func(context.Context) (ledger.Partition, error) {
+			if p.down != nil {
+				return nil, p.down
+			}
+			return p, nil
+		}})
+	}
+	return of
+}
+
+func partitions(n int) (all []*partition) {
+	for range n {
+		all = append(all, newPartition())
+	}
+	return all
+}
+
+func TestLedger(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) ledger.Ledger { return opened(t, partitions(1), shards.Options{}) }, ledgertest.Options{OneIn: need.OneIn(4)})
+}
+
+func reserve(t *testing.T, l ledger.Ledger, tenant, id string) error {
+	t.Helper()
+	rec, err := ledger.NewRecord(charge(tenant, id))
+	must(t, err)
+	_, _, err = l.Reserve(t.Context(), ledger.Reservation{Record: rec})
+	return err
+}
+
+// A partition that cannot be reached refuses its own tenants only, and comes back by itself.
+func TestUnreachablePartition(t *testing.T) {
+	all := partitions(2)
+	all[1].down = fmt.Errorf("%w: its machine is off", ledger.ErrUnavailable)
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "a", "globex": "b"}})
+	must(t, reserve(t, l, "acme", "one"))
+	if err := reserve(t, l, "globex", "one"); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), `partition "b"`) {
+		t.Errorf("%v; want it refused, with the name of the partition", err)
+	}
+	if got, err := l.Claim(t.Context(), ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10}); err != nil || len(got) != 1 {
+		t.Errorf("%d, %v; want the work of the other partition", len(got), err)
+	}
+	states, err := l.Partitions(t.Context())
+	if err != nil || len(states) != 2 || states[0].Err != nil || states[1].Err == nil {
+		t.Errorf("%+v, %v; want which one cannot be reached", states, err)
+	}
+	all[1].down = nil
+	must(t, eventually(func() error { return reserve(t, l, "globex", "one") }))
+}
+
+// eventually repeats what is unavailable.
+func eventually(call func() error) (err error) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); pause.For(context.Background(), 50*time.Millisecond) {
+		if err = call(); !errors.Is(err, ledger.ErrUnavailable) {
+			return err
+		}
+	}
+	return err
+}
+
+// A tenant in two partitions, after a restored backup, is refused and named. The decision of an
+// operator ends that.
+func TestTenantInTwoPartitions(t *testing.T) {
+	active := func(epoch int64) ledger.Ownership {
+		return ledger.Ownership{Tenant: "acme", Epoch: epoch, State: ledger.TenantActive}
+	}
+	for name, c := range map[string]struct {
+		a, b  int64 // epochs in which they own it; 0: not at all
+		place ledger.Placement
+		wants []string
+	}{
+		"in both":             {1, 2, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{"in 2 partitions", `"a" (epoch 1)`, `"b" (epoch 2)`}},
+		"in the other":        {1, 0, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{`in partition "b" (epoch 2)`, `"a" (epoch 1)`}},
+		"in none":             {0, 0, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{`partition "b", which does not have it`}},
+		"in one that is gone": {0, 0, ledger.Placement{Tenant: "acme", Partition: "z", Epoch: 2, State: ledger.TenantActive}, []string{`partition "z", which is not configured`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := partitions(2)
+			for i, epoch := range []int64{c.a, c.b} {
+				if epoch > 0 {
+					must(t, all[i].Own(t.Context(), active(epoch), ledger.Ownership{}))
+				}
+			}
+			must(t, all[0].Place(t.Context(), c.place, ledger.Placement{}))
+			l := opened(t, all, shards.Options{Tenants: map[string]string{"globex": "b"}})
+			err := reserve(t, l, "acme", "one")
+			found, failed := l.Check(t.Context())
+			if !errors.Is(err, shards.ErrSplit) || !errors.Is(err, ledger.ErrUnavailable) || failed != nil || len(found) != 1 {
+				t.Fatalf("%v, %v, %v; want it refused", err, found, failed)
+			}
+			for _, want := range c.wants {
+				if !strings.Contains(err.Error(), want) || !strings.Contains(found[0].Text, want) {
+					t.Errorf("%v: want %q in it", err, want)
+				}
+			}
+			for _, p := range all {
+				if p.owned["acme"].State == ledger.TenantActive {
+					t.Errorf("partition %s still owns it", p.name)
+				}
+			}
+			must(t, reserve(t, l, "globex", "one"))
+			if c.a == 0 {
+				return
+			}
+			must(t, l.Keep(t.Context(), "acme", "a"))
+			must(t, reserve(t, l, "acme", "one"))
+			if found, err := l.Check(t.Context()); err != nil || len(found) != 0 {
+				t.Errorf("%v, %v; want nothing", found, err)
+			}
+		})
+	}
+}
+
+// What cannot be right is refused before anything is opened, or changed.
+func TestBadConfiguration(t *testing.T) {
+	for want, c := range map[string]struct {
+		names []string
+		o     shards.Options
+	}{
+		"there are 0":                  {},
+		`"a" is named twice`:           {names: []string{"a", "a"}},
+		`"A b" is no name`:             {names: []string{"A b"}},
+		`in "z", which is none`:        {[]string{"a"}, shards.Options{Home: "z"}},
+		`go to "z", which is none`:     {[]string{"a"}, shards.Options{Default: []string{"z"}}},
+		`"acme" goes to "z", which is`: {[]string{"a"}, shards.Options{Tenants: map[string]string{"acme": "z"}}},
+	} {
+		if err := shards.Check(c.names, c.o); !errors.Is(err, shards.ErrInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	one := newPartition()
+	_, err := shards.Open(t.Context(), configured([]*partition{one, one}), shards.Options{})
+	if !errors.Is(err, ledger.ErrPartition) {
+		t.Errorf("two partitions in one database: %v; want a refusal", err)
+	}
+}
