@@ -48,7 +48,7 @@ func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome
 	for {
 		err := workflow.ExecuteActivity(ctx, ActivityType, w, reset || info.Attempt > 1).Get(ctx, &s)
 		if err != nil {
-			return failed(step, s.Outcome, err)
+			return failed(ctx, step, s.Outcome, err)
 		}
 		if s.Next != engine.NextDecision {
 			return s.Outcome, nil
@@ -60,7 +60,7 @@ func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome
 
 // failed returns the outcome that an error of the activity has, or else the last one, and an error
 // that never claims that nothing was sent where that is unknown.
-func failed(step string, last engine.Outcome, err error) (engine.Outcome, error) {
+func failed(ctx workflow.Context, step string, last engine.Outcome, err error) (engine.Outcome, error) {
 	var app *sdk.ApplicationError
 	if errors.As(err, &app) && app.NonRetryable() {
 		if app.HasDetails() {
@@ -76,7 +76,7 @@ func failed(step string, last engine.Outcome, err error) (engine.Outcome, error)
 	if last.ID != "" {
 		text = fmt.Sprintf("%s; write %s was %s: %s", text, last.ID, last.Status, last.Text)
 	}
-	if canceled != nil { // the workflow ends as cancelled, with the text
+	if canceled != nil || ctx.Err() != nil { // the workflow ends as cancelled, with the text
 		return last, sdk.NewCanceledErrorWithOptions(sdk.CanceledErrorOptions{Message: text, Details: []any{text, last}, Cause: err})
 	}
 	return last, fmt.Errorf("%s: %w", text, err)

@@ -1,0 +1,602 @@
+//go:build unix
+
+package temporal_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/common/v1"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/history/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/readback-go/readback/adapters/temporal"
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/connectors/webhook"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/killtest"
+	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/internal/webhooks"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/sqlite"
+)
+
+// program is Temporal's server, which make adapters builds.
+const program = "../../bin/temporalserver"
+
+var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
+
+// server is Temporal's server on a file, in a process of its own.
+type server struct {
+	dir, ports, address string
+
+	mu     sync.Mutex // one kill at a time
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// shared is the server of all tests.
+var shared struct {
+	sync.Once
+	*server
+	client client.Client
+	err    error
+}
+
+// temporalServer returns the server and a client, and starts it with the first test.
+func temporalServer(tb testing.TB) (*server, client.Client) {
+	tb.Helper()
+	shared.Do(func() { shared.server, shared.client, shared.err = startServer() })
+	need.Have(tb, shared.err)
+	return shared.server, shared.client
+}
+
+func startServer() (*server, client.Client, error) {
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%w: %s, which make adapters builds", need.ErrMissing, program)
+	}
+	dir, err := os.MkdirTemp("", "temporal-")
+	if err != nil {
+		return nil, nil, err
+	}
+	ports, err := freePorts(8)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := json.Marshal(ports)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &server{dir: dir, ports: string(list), address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
+	if err := s.start(); err != nil {
+		return nil, nil, err
+	}
+	c, err := client.NewLazyClient(client.Options{HostPort: s.address, Logger: quiet})
+	if err != nil {
+		return nil, nil, err
+	}
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		_, err = c.DescribeTaskQueue(context.Background(), "any", enums.TASK_QUEUE_TYPE_WORKFLOW)
+		if err == nil || time.Now().After(end) {
+			return s, c, err
+		}
+	}
+}
+
+// freePorts are ports of 127.0.0.1 below 32768: the server stores them as small integers.
+func freePorts(n int) (ports []int, err error) {
+	for p := 20_000 + os.Getpid()%10_000; p < 32_768 && len(ports) < n; p++ {
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", p))
+		if err != nil {
+			continue // another program has it
+		}
+		defer l.Close() // at the end, so that no port is given twice
+		ports = append(ports, p)
+	}
+	if len(ports) < n {
+		return nil, errors.New("no free ports of 127.0.0.1 below 32768")
+	}
+	return ports, nil
+}
+
+// start starts the process. A watchdog kills it when this process ends.
+func (s *server) start() error {
+	out, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	s.cmd, s.exited = exec.Command(program, "-sqlite", filepath.Join(s.dir, "temporal.db"), "-ports", s.ports), make(chan struct{})
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	dog := exec.Command("/bin/sh", "-c", `read _ || kill -9 "$1" 2>/dev/null`, "sh", fmt.Sprint(s.cmd.Process.Pid))
+	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	alive, err := dog.StdinPipe()
+	if err == nil {
+		err = dog.Start()
+	}
+	if err != nil {
+		return err
+	}
+	go func(cmd *exec.Cmd, exited chan struct{}) {
+		_ = cmd.Wait() // it is killed
+		_, _ = io.WriteString(alive, "\n")
+		_ = dog.Wait()
+		close(exited)
+	}(s.cmd, s.exited)
+	return nil
+}
+
+// kill ends the server with SIGKILL, and starts it again.
+func (s *server) kill(tb testing.TB) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.cmd.Process.Kill(); err != nil {
+		tb.Error(err)
+	}
+	<-s.exited
+	if err := s.start(); err != nil {
+		tb.Error(err)
+	}
+}
+
+func (s *server) close() error {
+	err := s.cmd.Process.Kill()
+	<-s.exited
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+func TestMain(m *testing.M) {
+	if stage, is := killtest.IsWorker(); is {
+		err := workProcess(stage, os.Getenv(serverOf), os.Getenv(queueOf), os.Getenv(ledgerOf))
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil { // they wait
+		panic(err)
+	}
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// The environment variables of a worker's process.
+const (
+	serverOf = "READBACK_TEMPORAL_SERVER"
+	queueOf  = "READBACK_TEMPORAL_QUEUE"
+	ledgerOf = "READBACK_TEMPORAL_LEDGER"
+)
+
+// workProcess is a worker in a process of its own, which may be killed.
+func workProcess(stage killtest.Inside, address, queue, path string) error {
+	reg, err := stage.Registry()
+	if err != nil {
+		return err
+	}
+	l, err := sqlite.Open(context.Background(), path, nil)
+	if err != nil {
+		return err
+	}
+	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: quiet})
+	if err != nil {
+		return err
+	}
+	working(c, queue, engine.New(l, reg, &engine.Options{Slack: time.Second}), &announcing{stage: stage})
+	select {}
+}
+
+// working starts a worker. The server may be dead, and is started again.
+func working(c client.Client, queue string, e *engine.Engine, interceptors ...interceptor.WorkerInterceptor) worker.Worker {
+	for ; ; <-time.After(20 * time.Millisecond) {
+		w := worker.New(c, queue, worker.Options{Interceptors: interceptors})
+		temporal.Register(w, e)
+		w.RegisterActivity(charge)
+		for _, flow := range flows {
+			w.RegisterWorkflow(flow)
+		}
+		if w.Start() == nil {
+			return w
+		}
+	}
+}
+
+// announcing announces what precedes and follows each attempt.
+type announcing struct {
+	interceptor.WorkerInterceptorBase
+	interceptor.ActivityInboundInterceptorBase
+	stage killtest.Inside
+}
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (a *announcing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	of := &announcing{stage: a.stage}
+	of.Next = next
+	return of
+}
+
+// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
+func (a *announcing) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	a.stage.Reached(killtest.BeforeDo)
+	out, err := a.Next.ExecuteActivity(ctx, in)
+	a.stage.Reached(killtest.Settled)
+	return out, err
+}
+
+// flows are the workflows of these tests.
+var flows = []any{killFlow, twoFlow, runNamedFlow, periodFlow, existingFlow}
+
+// brief has a dead worker detected soon.
+func brief(ctx workflow.Context) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{HeartbeatTimeout: time.Second, StartToCloseTimeout: 20 * time.Second})
+}
+
+func killFlow(ctx workflow.Context, w intent.WriteIntent) (engine.Outcome, error) {
+	return temporal.Do(brief(ctx), "charge", w)
+}
+
+// start starts a workflow.
+func start(tb testing.TB, c client.Client, queue, id string, flow any, args ...any) client.WorkflowRun {
+	tb.Helper()
+	run, err := c.ExecuteWorkflow(tb.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, flow, args...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return run
+}
+
+// await waits until a channel is closed.
+func await(tb testing.TB, what string, c <-chan struct{}) {
+	tb.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		tb.Fatalf("after a minute: not yet %s", what)
+	}
+}
+
+// outcome waits for a workflow's end.
+func outcome(tb testing.TB, run client.WorkflowRun) (out engine.Outcome, err error) {
+	tb.Helper()
+	err = result(tb, run, &out)
+	return out, err
+}
+
+// result waits for a workflow's end and takes its result.
+func result(tb testing.TB, run client.WorkflowRun, to any) error {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), 90*time.Second)
+	defer cancel()
+	err := run.Get(ctx, to)
+	if ctx.Err() != nil {
+		tb.Fatalf("the workflow has not ended: %v", err)
+	}
+	return err
+}
+
+// TestKills: a worker, the server, or both are killed at each point of a step. There is one effect,
+// the outcome is verified, and a replay of the history changes nothing.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	s, c := temporalServer(t)
+	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
+		for i, p := range killtest.Points() {
+			t.Run(name+"/"+string(p), func(t *testing.T) {
+				t.Parallel()
+				stage, queue := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i)
+				run := start(t, c, queue, queue, killFlow, order("A-1", ""))
+				env := []string{serverOf + "=" + s.address, queueOf + "=" + queue, ledgerOf + "=" + filepath.Join(t.TempDir(), "ledger.db")}
+				first := make(chan *killtest.Worker, 1)
+				over := make(chan struct{})
+				stage.At(p, func() {
+					if killed.server {
+						s.kill(t)
+					}
+					if killed.worker {
+						(<-first).Kill(t)
+					}
+					close(over)
+				})
+				first <- stage.Start(t, env...)
+				await(t, "killed", over)
+				if killed.worker {
+					stage.Start(t, env...)
+				}
+				out, err := outcome(t, run)
+				if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
+					t.Errorf("%s after %d sends, %v: %s", out.Status, out.Sends, err, out.Text)
+				}
+				replay(t, c, run)
+				if n := stage.World.Changes("A-1"); n != 1 {
+					t.Errorf("%d effects, want 1", n)
+				}
+			})
+		}
+	}
+}
+
+// replay runs the code of a workflow against its history.
+func replay(tb testing.TB, c client.Client, run client.WorkflowRun) {
+	tb.Helper()
+	r := worker.NewWorkflowReplayer()
+	for _, flow := range flows {
+		r.RegisterWorkflow(flow)
+	}
+	if err := r.ReplayWorkflowHistory(quiet, &history.History{Events: events(tb, c, run)}); err != nil {
+		tb.Error(err)
+	}
+}
+
+// events are the history of a run.
+func events(tb testing.TB, c client.Client, run client.WorkflowRun) (all []*history.HistoryEvent) {
+	tb.Helper()
+	found := c.GetWorkflowHistory(tb.Context(), run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for found.HasNext() {
+		event, err := found.Next()
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, event)
+	}
+	return all
+}
+
+// gate holds sends back until it is opened.
+type gate struct {
+	*orders.Connector
+	entered, open chan struct{}
+}
+
+// Write implements [connectors.Connector].
+func (g gate) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	close(g.entered)
+	<-g.open
+	return g.Connector.Write(context.WithoutCancel(ctx), r)
+}
+
+// work starts a worker in this process.
+func work(tb testing.TB, c client.Client, queue string, e *engine.Engine, interceptors ...interceptor.WorkerInterceptor) {
+	tb.Helper()
+	tb.Cleanup(working(c, queue, e, interceptors...).Stop)
+}
+
+// TestCancelWhileSending: the workflow ends as cancelled and says that the write may have been sent.
+// The send is recorded and read back, and the next run under the ID has its outcome.
+func TestCancelWhileSending(t *testing.T) {
+	_, c := temporalServer(t)
+	f := newFixture(t)
+	g := gate{f.world.Connector(), make(chan struct{}), make(chan struct{})}
+	open := sync.OnceFunc(func() { close(g.open) })
+	d := f.world.Destination()
+	d.Connector = g
+	work(t, c, "cancel", newEngine(t, ledger.NewMemory(), d))
+	t.Cleanup(open)
+	run := start(t, c, "cancel", "cancel", killFlow, order("A-1", ""))
+	await(t, "sent", g.entered)
+	if err := c.CancelWorkflow(t.Context(), run.GetID(), ""); err != nil {
+		t.Fatal(err)
+	}
+	_, err := outcome(t, run)
+	var canceled *sdk.CanceledError
+	if !errors.As(err, &canceled) {
+		t.Fatalf("got %v", err)
+	}
+	var text string
+	var last engine.Outcome
+	if err := canceled.Details(&text, &last); err != nil || !strings.Contains(text, "may have been sent, and continues") || last.Status != ledger.InProgress {
+		t.Errorf("%q, %s, %v", text, last.Status, err)
+	}
+	open()
+	again := start(t, c, "cancel", "cancel", killFlow, order("A-1", ""))
+	if out, err := outcome(t, again); err != nil || out.Status != ledger.Verified || out.ID != last.ID || out.Sends != 1 {
+		t.Errorf("%s of write %s after %d sends, %v; want verified of %s", out.Status, out.ID, out.Sends, err, last.ID)
+	}
+	replay(t, c, run)
+	replay(t, c, again)
+	wantOne(t, f.world, "A-1")
+}
+
+// twoFlow makes two writes.
+func twoFlow(ctx workflow.Context) (out engine.Outcome, err error) {
+	for _, id := range []string{"A-1", "A-2"} {
+		if out, err = temporal.Do(brief(ctx), "charge "+id, order(id, "")); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// runNamedFlow takes the run ID into the name of the step, which a reset changes.
+func runNamedFlow(ctx workflow.Context) (engine.Outcome, error) {
+	return temporal.Do(brief(ctx), "charge "+workflow.GetInfo(ctx).WorkflowExecution.RunID, order("A-1", ""))
+}
+
+// periodFlow runs twice, and each run is to write.
+func periodFlow(ctx workflow.Context, id string) (engine.Outcome, error) {
+	w := order(id, "")
+	w.Workflow = workflow.GetInfo(ctx).OriginalRunID
+	out, err := temporal.Do(brief(ctx), "charge", w)
+	if err == nil && id == "A-1" {
+		return out, workflow.NewContinueAsNewError(ctx, periodFlow, "A-2")
+	}
+	return out, err
+}
+
+// reset runs a workflow again from its first event.
+func reset(tb testing.TB, c client.Client, run client.WorkflowRun) client.WorkflowRun {
+	tb.Helper()
+	response, err := c.ResetWorkflowExecution(tb.Context(), &workflowservice.ResetWorkflowExecutionRequest{
+		Namespace: "default", WorkflowExecution: &common.WorkflowExecution{WorkflowId: run.GetID(), RunId: run.GetRunID()},
+		Reason: "a test", RequestId: tb.Name(), WorkflowTaskFinishEventId: 4, // of the first task
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return c.GetWorkflow(tb.Context(), run.GetID(), response.GetRunId())
+}
+
+func TestResetMakesNoSecondEffect(t *testing.T) {
+	t.Parallel()
+	_, c := temporalServer(t)
+	f := newFixture(t)
+	work(t, c, "reset", f.engine)
+	t.Run("the steps are the same writes", func(t *testing.T) {
+		run := start(t, c, "reset", "two", twoFlow)
+		first, err := outcome(t, run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := reset(t, c, run)
+		if out, err := outcome(t, again); err != nil || out.ID != first.ID || !out.Replayed || out.Sends != 1 {
+			t.Errorf("write %s, replayed %t, %d sends, %v; want %s", out.ID, out.Replayed, out.Sends, err, first.ID)
+		}
+		replay(t, c, run)
+		replay(t, c, again)
+		wantOne(t, f.world, "A-1")
+		wantOne(t, f.world, "A-2")
+	})
+	t.Run("a step that is named by its run is refused", func(t *testing.T) {
+		f := newFixture(t)
+		work(t, c, "run-named", f.engine)
+		run := start(t, c, "run-named", "run-named", runNamedFlow)
+		if _, err := outcome(t, run); err != nil {
+			t.Fatal(err)
+		}
+		again := reset(t, c, run)
+		_, err := outcome(t, again)
+		wantRefused(t, err, engine.ErrIdentityChanged.Error(), `step "charge `+run.GetRunID(), `step "charge `+again.GetRunID())
+		wantOne(t, f.world, "A-1")
+	})
+	t.Run("the original run ID is a period", func(t *testing.T) {
+		f := newFixture(t)
+		work(t, c, "period", f.engine)
+		run := start(t, c, "period", "period", periodFlow, "A-1")
+		first := run.GetRunID()
+		if _, err := outcome(t, run); err != nil { // of the second run
+			t.Fatal(err)
+		}
+		last := c.GetWorkflow(t.Context(), run.GetID(), "")
+		if _, err := outcome(t, last); err != nil || last.GetRunID() == first {
+			t.Fatalf("run %s, %v", last.GetRunID(), err)
+		}
+		if out, err := outcome(t, reset(t, c, last)); err != nil || !out.Replayed {
+			t.Errorf("replayed %t, %v", out.Replayed, err)
+		}
+		wantOne(t, f.world, "A-1")
+		wantOne(t, f.world, "A-2")
+	})
+}
+
+func TestInterceptOnAServer(t *testing.T) {
+	t.Parallel()
+	_, c := temporalServer(t)
+	f := newFixture(t, orders.Fault{Kind: orders.LostAnswer, Times: 1})
+	work(t, c, "intercept", f.engine, temporal.Intercept(f.engine, existing))
+	var ref string
+	if err := result(t, start(t, c, "intercept", "intercept", existingFlow, "charge"), &ref); err != nil || ref == "" {
+		t.Errorf("got %q, %v", ref, err)
+	}
+	_, err := outcome(t, start(t, c, "intercept", "unnamed", existingFlow, ""))
+	wantRefused(t, err, "set ActivityID in workflow.ActivityOptions, or Step in the intent")
+	wantOne(t, f.world, "A-1")
+}
+
+// TestADecisionWakesTheWorkflow: a reviewer approves, and readback's webhook signals the workflow.
+func TestADecisionWakesTheWorkflow(t *testing.T) {
+	t.Parallel()
+	_, c := temporalServer(t)
+	h, err := temporal.Webhook(c, "default", secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	receiver := httptest.NewServer(h)
+	t.Cleanup(receiver.Close)
+	hook, err := webhook.New(webhook.Options{URL: receiver.URL, Secret: secret, Private: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newFixture(t)
+	var reg connectors.Registry
+	for name, d := range map[string]connectors.Destination{"orders": f.world.Destination(), webhooks.Prefix + "temporal": hook.Destination()} {
+		if err := reg.Register(name, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.engine = engine.New(f.ledger, &reg, nil)
+	t.Cleanup(f.engine.Close)
+	background := []func(context.Context) error{
+		func(ctx context.Context) error { return f.engine.Work(ctx, nil) },
+		webhooks.New(f.ledger, f.engine, webhooks.Options{Hooks: []webhooks.Hook{{Name: "temporal", Events: []string{"write.approved", "write.decided", "write.settled"}}}}).Work,
+	}
+	for _, run := range background {
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+		go func() { ended <- run(ctx) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work(t, c, "decision", f.engine)
+	run := start(t, c, "decision", "decision", killFlow, order("A-1", intent.RiskApprove))
+	killtest.Until(t, "waiting for a decision", func() bool { return timers(t, c, run) > 0 })
+	id := decide(t, f, engine.WordApprove)
+	if out, err := outcome(t, run); err != nil || out.Status != ledger.Verified {
+		t.Errorf("%s, %v", out.Status, err)
+	}
+	var names []string
+	for _, e := range events(t, c, run) {
+		if s := e.GetWorkflowExecutionSignaledEventAttributes(); s != nil {
+			names = append(names, s.GetSignalName())
+		}
+	}
+	if len(names) != 1 || names[0] != temporal.Decided(id) {
+		t.Errorf("signals %q, want one, %s", names, temporal.Decided(id))
+	}
+	replay(t, c, run)
+	wantOne(t, f.world, "A-1")
+}
+
+func timers(tb testing.TB, c client.Client, run client.WorkflowRun) (n int) {
+	for _, e := range events(tb, c, run) {
+		if e.GetEventType() == enums.EVENT_TYPE_TIMER_STARTED {
+			n++
+		}
+	}
+	return n
+}
