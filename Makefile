@@ -118,6 +118,7 @@ campaign: ## 1,000 creates of each included declaration under faults, and the ta
 .PHONY: bench
 bench: ## benchmarks; see docs/operate/deploy.md (READBACK_BENCH_ROWS=1000000 for long histories)
 	$(GO) test -run '^$$' -bench . -benchmem ./verify ./lag ./ledger/... ./engine ./internal/storebench ./internal/eval ./internal/reviewui
+	@for a in dbos river; do (cd adapters/$$a && $(GO) test -run '^$$' -bench . -benchtime 2000x .) || exit 1; done
 
 .PHONY: bench-peers
 bench-peers: ## readback beside DBOS, River, Temporal and Restate, and the chart of docs/performance.md; BENCH="-dir /mnt/disk -for 5s"
