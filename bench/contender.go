@@ -43,12 +43,12 @@ var contenders = []contender{
 	readbackOnSQLite, dbosOnSQLite, dbosOnSQLiteFull, bareOnSQLite,
 }
 
-func chosen(only string) ([]contender, error) {
+func chosen(from []contender, only string) ([]contender, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
 	}
-	all := slices.DeleteFunc(slices.Clone(contenders), func(c contender) bool { return !pattern.MatchString(c.name) })
+	all := slices.DeleteFunc(slices.Clone(from), func(c contender) bool { return !pattern.MatchString(c.name) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("-only %q matches no contender", only)
 	}

@@ -18,6 +18,8 @@ require (
 	zombiezen.com/go/sqlite v1.4.2
 )
 
+require github.com/standard-webhooks/standard-webhooks/libraries v0.0.0-20250711233419-a173a6c0125c // indirect
+
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect
 	codeberg.org/go-latex/latex v0.2.0 // indirect
@@ -55,10 +57,13 @@ require (
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
+	github.com/readback-go/readback/adapters/dbos v0.0.0
+	github.com/readback-go/readback/adapters/river v0.0.0
+	github.com/readback-go/readback/adapters/temporal v0.0.0
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/riverqueue/river/riverdriver v0.51.2 // indirect
 	github.com/riverqueue/river/rivershared v0.51.2 // indirect
-	github.com/riverqueue/river/rivertype v0.51.2 // indirect
+	github.com/riverqueue/river/rivertype v0.51.2
 	github.com/robfig/cron v1.2.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
@@ -90,3 +95,9 @@ require (
 )
 
 replace github.com/readback-go/readback => ../
+
+replace github.com/readback-go/readback/adapters/temporal => ../adapters/temporal
+
+replace github.com/readback-go/readback/adapters/river => ../adapters/river
+
+replace github.com/readback-go/readback/adapters/dbos => ../adapters/dbos

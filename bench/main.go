@@ -36,10 +36,22 @@ func main() {
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "an existing folder on the disk to measure")
 	flag.StringVar(&o.restate, "restate", os.Getenv("RESTATE_SERVER"), "the program restate-server; default $RESTATE_SERVER, or the one in PATH")
 	flag.StringVar(&o.temporal, "temporal", os.Getenv("TEMPORAL_SERVER"), "the program temporalserver; default $TEMPORAL_SERVER, or the one in PATH")
+	engines := flag.Bool("engines", false, "measure workflow engines alone and with readback, under faults, instead")
+	page := flag.String("page", "", "with -engines: the page whose table is replaced; default none")
+	flag.IntVar(&o.orders, "orders", ordersOfACell, "with -engines: the orders of each cell")
+	flag.IntVar(&o.callers, "callers", 128, "with -engines: the callers that wait for a workflow each, for the rates")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, o, *only, *out); err != nil {
+	is, err := workerMain(ctx, os.Stdout)
+	switch {
+	case is:
+	case *engines:
+		err = runEngines(ctx, os.Stdout, o, *only, *page)
+	default:
+		err = run(ctx, os.Stdout, o, *only, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -49,6 +61,7 @@ func main() {
 type options struct {
 	rounds            int
 	each              time.Duration
+	orders, callers   int
 	dir               string
 	restate, temporal string // programs
 }
@@ -57,7 +70,7 @@ type options struct {
 var callers = []int{1, 8, 64}
 
 func run(ctx context.Context, w io.Writer, o options, only, out string) (err error) {
-	all, err := chosen(only)
+	all, err := chosen(contenders, only)
 	if err != nil {
 		return err
 	}

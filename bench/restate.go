@@ -25,22 +25,36 @@ var restateServer = contender{
 
 const restateProgram = "restate-server"
 
-func openRestate(ctx context.Context, m *machine, d *destination) (session, error) {
-	ports, err := freePorts(4)
+// startRestate starts the server, which may not be ready yet.
+func startRestate(m *machine) (ingressURL, adminURL string, stop func() error, err error) {
+	ports, err := freePorts(3)
 	if err != nil {
-		return session{}, err
+		return "", "", nil, err
 	}
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", ports[i]) }
 	folder, remove, err := m.folder()
 	if err != nil {
-		return session{}, err
+		return "", "", nil, err
 	}
 	stopServer, err := m.start(restateProgram,
 		[]string{"RESTATE_INGRESS__BIND_ADDRESS=" + at(0), "RESTATE_ADMIN__BIND_ADDRESS=" + at(1), "RESTATE_DISABLE_TELEMETRY=true"},
 		"--no-logo", "--listen-mode", "tcp", "--bind-ip", "127.0.0.1", "--bind-port", fmt.Sprint(ports[2]), "--advertised-host", "127.0.0.1",
 		"--base-dir", folder)
 	if err != nil {
-		return session{}, errors.Join(err, remove())
+		return "", "", nil, errors.Join(err, remove())
+	}
+	return "http://" + at(0), "http://" + at(1), func() error { return errors.Join(stopServer(), remove()) }, nil
+}
+
+func openRestate(ctx context.Context, m *machine, d *destination) (session, error) {
+	ports, err := freePorts(1)
+	if err != nil {
+		return session{}, err
+	}
+	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
+	ingressURL, adminURL, stopServer, err := startRestate(m)
+	if err != nil {
+		return session{}, err
 	}
 	serving, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
@@ -48,7 +62,7 @@ func openRestate(ctx context.Context, m *machine, d *destination) (session, erro
 		// The server first: it holds connections to the service.
 		err := stopServer()
 		cancel()
-		return errors.Join(err, <-served, remove())
+		return errors.Join(err, <-served)
 	}
 	service := server.NewRestate().WithLogger(m.log.Handler(), true).Bind(
 		restate.NewService("payments").Handler("charge", restate.NewServiceHandler(func(ctx restate.Context, o order) (string, error) {
@@ -57,12 +71,12 @@ func openRestate(ctx context.Context, m *machine, d *destination) (session, erro
 				return o.Reference, nil
 			})
 		})))
-	go func() { served <- service.Start(serving, at(3)) }()
-	if err := registerDeployment(ctx, "http://"+at(1), "http://"+at(3)); err != nil {
+	go func() { served <- service.Start(serving, address) }()
+	if err := registerDeployment(ctx, adminURL, "http://"+address); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 64} // a connection for each caller, as pools of the others have them
-	client := ingress.NewClient("http://"+at(0), ingress.WithHttpClient(&http.Client{Transport: transport}))
+	client := ingress.NewClient(ingressURL, ingress.WithHttpClient(&http.Client{Transport: transport}))
 	charge := ingress.Service[order, string](client, "payments", "charge")
 	return session{
 		write: func(ctx context.Context, o order) error {

@@ -33,6 +33,21 @@ const temporalProgram = "temporalserver"
 const temporalQueue, temporalNamespace = "bench", "bench"
 
 func openTemporal(ctx context.Context, m *machine, d *destination) (session, error) {
+	address, stop, err := startTemporal(m)
+	if err != nil {
+		return session{}, err
+	}
+	s, err := temporalSession(ctx, m, d, address)
+	if err != nil {
+		return session{}, errors.Join(err, stop())
+	}
+	closeClient := s.close
+	s.close = func() error { return errors.Join(closeClient(), stop()) }
+	return s, nil
+}
+
+// startTemporal starts the server on two empty databases. It may not be ready yet.
+func startTemporal(m *machine) (address string, stop func() error, err error) {
 	var databases [2]string
 	var drops []func() error
 	dropAll := func() error {
@@ -45,12 +60,12 @@ func openTemporal(ctx context.Context, m *machine, d *destination) (session, err
 	for i := range databases {
 		dsn, drop, err := m.database()
 		if err != nil {
-			return session{}, errors.Join(err, dropAll())
+			return "", nil, errors.Join(err, dropAll())
 		}
 		drops = append(drops, drop)
 		c, err := pgx.ParseConfig(dsn)
 		if err != nil {
-			return session{}, errors.Join(err, dropAll())
+			return "", nil, errors.Join(err, dropAll())
 		}
 		databases[i] = c.Database
 	}
@@ -60,20 +75,14 @@ func openTemporal(ctx context.Context, m *machine, d *destination) (session, err
 		list, err = json.Marshal(ports)
 	}
 	if err != nil {
-		return session{}, errors.Join(err, dropAll())
+		return "", nil, errors.Join(err, dropAll())
 	}
 	stopServer, err := m.start(temporalProgram, nil, "-postgres", m.pg.Addr(), "-user", pgtest.Superuser,
 		"-database", databases[0], "-visibility", databases[1], "-ports", string(list))
 	if err != nil {
-		return session{}, errors.Join(err, dropAll())
+		return "", nil, errors.Join(err, dropAll())
 	}
-	s, err := temporalSession(ctx, m, d, fmt.Sprintf("127.0.0.1:%d", ports[0]))
-	if err != nil {
-		return session{}, errors.Join(err, stopServer(), dropAll())
-	}
-	closeClient := s.close
-	s.close = func() error { return errors.Join(closeClient(), stopServer(), dropAll()) }
-	return s, nil
+	return fmt.Sprintf("127.0.0.1:%d", ports[0]), func() error { return errors.Join(stopServer(), dropAll()) }, nil
 }
 
 // temporalSession runs a workflow of one activity for each write.

@@ -1,0 +1,457 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/dbos-inc/dbos-transact-golang/dbos"
+	dbosadapter "github.com/readback-go/readback/adapters/dbos"
+	riveradapter "github.com/readback-go/readback/adapters/river"
+	temporaladapter "github.com/readback-go/readback/adapters/temporal"
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger/postgres"
+	restate "github.com/restatedev/sdk-go"
+	"github.com/restatedev/sdk-go/ingress"
+	"github.com/restatedev/sdk-go/server"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	sdk "go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
+)
+
+// What is the same for every engine: how fast a step is repeated, and the longest that one attempt
+// of a plain step may take.
+const (
+	firstRetry, lastRetry = 100 * time.Millisecond, time.Second
+	longestAttempt        = 3 * time.Second
+)
+
+// trial is what a worker runs: one workflow for each order, by an engine alone or with readback.
+type trial struct {
+	Engine      string
+	With        bool   // readback
+	Reads       bool   // alone, the step reads the order once after it is made
+	Destination string // the URL of the orders
+	Database    string // of DBOS or River
+	Ledger      string // of readback
+	Address     string // of Temporal, or Restate's ingress
+	Admin       string // of Restate
+	Service     string // where the worker serves Restate
+	Batch       string // the beginning of every order's reference
+	Orders      int
+}
+
+func (t trial) reference(i int) string { return fmt.Sprintf("%s-%d", t.Batch, i) }
+
+// underTest are the engines, by name. Each runs a workflow or a job of one step for an order. The step is
+// charge, or with e a write of readback.
+var underTest = map[string]func(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error){
+	"Temporal": temporalTrial, "River": riverTrial, "DBOS": dbosTrial, "Restate": restateTrial,
+}
+
+// openTrial starts a worker in this process. Its session's write begins the workflow of an order, if it has
+// not begun, and waits for its end; the error is the workflow's.
+func openTrial(ctx context.Context, t trial, log *slog.Logger) (session, error) {
+	shop := &http.Client{Timeout: longestAttempt, Transport: &http.Transport{MaxIdleConnsPerHost: 300}}
+	charge := func(ctx context.Context, o order) error { return charge(ctx, shop, t, o) }
+	if !t.With {
+		return underTest[t.Engine](ctx, t, log, charge, nil)
+	}
+	l, err := postgres.Open(ctx, t.Ledger, nil)
+	if err != nil {
+		return session{}, err
+	}
+	c, err := orders.NewConnector(t.Destination, declared(), nil)
+	if err != nil {
+		return session{}, errors.Join(err, l.Close())
+	}
+	var reg connectors.Registry
+	err = reg.Register("orders", connectors.Destination{Connector: c, Profiles: map[string]connectors.Profile{orders.Kind: declared().Profile()}})
+	if err != nil {
+		return session{}, errors.Join(err, l.Close())
+	}
+	// The lease is short, so that a killed worker's writes are taken over soon.
+	e := engine.New(l, &reg, &engine.Options{Slack: time.Second, Recheck: horizon, Logger: log})
+	working, stop := context.WithCancel(context.WithoutCancel(ctx))
+	worked := make(chan error, 1)
+	go func() { worked <- e.Work(working, nil) }() // what no workflow asks for any more, such as rechecks
+	closed := func() error { stop(); err := <-worked; e.Close(); return errors.Join(err, l.Close()) }
+	s, err := underTest[t.Engine](ctx, t, log, nil, e)
+	if err != nil {
+		return session{}, errors.Join(err, closed())
+	}
+	closeEngine := s.close
+	s.close = func() error { return errors.Join(closeEngine(), closed()) }
+	return s, nil
+}
+
+// horizon bounds how late a request can be applied and how late an effect can disappear: the faults of the table
+// keep it.
+const horizon = 2 * time.Second
+
+// declared is the destination: strong reads, and stamps. It knows neither keys nor unique orders.
+func declared() orders.Options {
+	o := orders.Plain.Options()
+	o.Horizon, o.Rollback = connectors.Within(horizon), connectors.Within(horizon)
+	o.Recheck = connectors.Bound{} // when the rollback has passed
+	o.SendTimeout, o.ReadTimeout = longestAttempt, longestAttempt
+	return o
+}
+
+const cents = 12_000
+
+// charge is what the step does without readback: it makes the order, and fails where it is not known that it was
+// made, so that the engine repeats it.
+func charge(ctx context.Context, shop *http.Client, t trial, o order) error {
+	body, err := json.Marshal(map[string]any{"order": map[string]any{
+		"order_id": o.Reference, "amount_cents": cents, "customer": o.Customer, "description": o.Description,
+	}})
+	if err != nil {
+		return err
+	}
+	if err := call(ctx, shop, http.MethodPost, t.Destination+"/orders", body); err != nil || !t.Reads {
+		return err
+	}
+	return call(ctx, shop, http.MethodGet, t.Destination+"/orders?order_id="+url.QueryEscape(o.Reference), nil)
+}
+
+func call(ctx context.Context, c *http.Client, method, to string, body []byte) error {
+	r, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return err
+	}
+	if answer.StatusCode >= 300 {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// write is the step with readback.
+func (o order) write() intent.WriteIntent {
+	return intent.WriteIntent{
+		Tenant: tenant, Tool: "charge", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
+		Key:    intent.Fields{"order_id": o.Reference},
+		Expect: intent.Fields{"amount_cents": json.Number(fmt.Sprint(cents)), "customer": o.Customer, "description": o.Description},
+	}
+}
+
+const tenant = "acme"
+
+func temporalTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+	ready, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var c client.Client
+	err := until(ready, func() (err error) {
+		c, err = client.DialContext(ready, client.Options{HostPort: t.Address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(log)})
+		return err
+	})
+	if err != nil {
+		return session{}, fmt.Errorf("dial: %w", err)
+	}
+	_, err = c.WorkflowService().RegisterNamespace(ready, &workflowservice.RegisterNamespaceRequest{
+		Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	if exists := new(serviceerror.NamespaceAlreadyExists); err == nil || errors.As(err, &exists) {
+		err = until(ready, func() error {
+			_, err := c.DescribeTaskQueue(ready, t.Batch, enums.TASK_QUEUE_TYPE_WORKFLOW)
+			return err
+		})
+	}
+	if err != nil {
+		c.Close()
+		return session{}, err
+	}
+	retries := &sdk.RetryPolicy{InitialInterval: firstRetry, MaximumInterval: lastRetry}
+	flow := func(ctx workflow.Context, o order) error {
+		if e != nil {
+			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{HeartbeatTimeout: longestAttempt, RetryPolicy: retries})
+			_, err := temporaladapter.Do(ctx, "charge", o.write())
+			return err
+		}
+		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: longestAttempt, RetryPolicy: retries})
+		return workflow.ExecuteActivity(ctx, charge, o).Get(ctx, nil)
+	}
+	w := worker.New(c, t.Batch, worker.Options{})
+	w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: "charge"})
+	if e != nil {
+		temporaladapter.Register(w, e)
+	} else {
+		w.RegisterActivity(charge)
+	}
+	if err := w.Start(); err != nil {
+		c.Close()
+		return session{}, err
+	}
+	return session{
+		write: func(ctx context.Context, o order) error {
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: o.Reference, TaskQueue: t.Batch, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+			}, flow, o)
+			if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
+				run, err = c.GetWorkflow(ctx, o.Reference, ""), nil
+			}
+			if err != nil {
+				return err
+			}
+			return run.Get(ctx, nil)
+		},
+		close: func() error { w.Stop(); c.Close(); return nil },
+	}, nil
+}
+
+// soon repeats a job of River as the others repeat a step.
+type soon struct{}
+
+func (soon) NextRetry(job *rivertype.JobRow) time.Time {
+	return time.Now().Add(min(firstRetry<<min(len(job.Errors), 10), lastRetry))
+}
+
+func riverTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+	p, err := poolOf(ctx, t.Database)
+	if err != nil {
+		return session{}, err
+	}
+	driver := riverpgxv5.New(p)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: log})
+	if err == nil {
+		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	}
+	if err == nil { // River rescues the jobs of a killed worker after an hour
+		_, err = p.Exec(ctx, "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('running', 'scheduled', 'retryable')")
+	}
+	if err == nil {
+		_, err = p.Exec(ctx, "DELETE FROM river_leader")
+	}
+	if err != nil {
+		p.Close()
+		return session{}, err
+	}
+	config := &river.Config{
+		Logger: log, Workers: river.NewWorkers(), RetryPolicy: soon{}, JobTimeout: 10 * time.Second, MaxAttempts: 1000,
+		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
+		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: firstRetry,
+	}
+	if e != nil {
+		config.Middleware = []rivertype.Middleware{riveradapter.NewMiddleware(e, riveradapter.Intent[riverJob](func(job riverJob) (intent.WriteIntent, error) {
+			w := job.Order.write()
+			w.Workflow = job.Order.Reference
+			return w, nil
+		}).Jobs())}
+	}
+	river.AddWorker(config.Workers, river.WorkFunc(func(ctx context.Context, job *river.Job[riverJob]) error { return charge(ctx, job.Args.Order) }))
+	c, err := river.NewClient(driver, config)
+	if err != nil {
+		p.Close()
+		return session{}, err
+	}
+	var waiting waiters
+	events, cancel := c.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobCancelled}, ChanSize: 10_000})
+	failed := map[string]bool{}
+	var mu sync.Mutex
+	go func() {
+		for e := range events {
+			var job riverJob
+			if err := json.Unmarshal(e.Job.EncodedArgs, &job); err != nil {
+				log.Error("River: arguments", "error", err)
+			}
+			mu.Lock()
+			failed[job.Order.Reference] = e.Job.State == rivertype.JobStateCancelled
+			mu.Unlock()
+			waiting.end(job.Order.Reference)
+		}
+	}()
+	if err := c.Start(ctx); err != nil {
+		cancel()
+		p.Close()
+		return session{}, err
+	}
+	return session{
+		write: func(ctx context.Context, o order) error {
+			inserted, err := c.Insert(ctx, riverJob{o}, nil)
+			if err != nil || inserted.Job.State == rivertype.JobStateCompleted {
+				return err
+			}
+			if err := waiting.await(ctx, o.Reference); err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if failed[o.Reference] {
+				return errors.New("the job was cancelled")
+			}
+			return nil
+		},
+		close: func() error {
+			ctx, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+			defer end()
+			err := c.Stop(ctx)
+			cancel()
+			p.Close()
+			return err
+		},
+	}, nil
+}
+
+func dbosTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", ApplicationVersion: "1", DatabaseURL: t.Database, Logger: log})
+	if err != nil {
+		return session{}, err
+	}
+	flow := func(ctx dbos.Context, o order) (string, error) {
+		if e != nil {
+			_, err := dbosadapter.Write(ctx, e, "charge", o.write())
+			return o.Reference, err
+		}
+		return dbos.RunAsStep(ctx, func(ctx context.Context) (string, error) { return o.Reference, charge(ctx, o) },
+			dbos.WithStepName("charge"), dbos.WithStepMaxRetries(100), dbos.WithStepBaseInterval(firstRetry), dbos.WithStepMaxInterval(lastRetry))
+	}
+	dbos.RegisterWorkflow(c, flow, dbos.WithWorkflowName("charge"))
+	if err := dbos.Launch(c); err != nil {
+		return session{}, err
+	}
+	return session{
+		write: func(_ context.Context, o order) error {
+			h, err := dbos.RunWorkflow(c, flow, o, dbos.WithWorkflowID(o.Reference))
+			if err != nil {
+				return err
+			}
+			_, err = h.GetResult()
+			return err
+		},
+		close: func() error { return dbos.Shutdown(c, 10*time.Second) },
+	}, nil
+}
+
+func restateTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+	alone := func(ctx restate.Context, o order) (string, error) {
+		return restate.Run(ctx, func(ctx restate.RunContext) (string, error) { return o.Reference, charge(ctx, o) },
+			restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
+	}
+	with := func(ctx restate.Context, o order) (string, error) {
+		w := o.write()
+		w.Workflow, w.Step = engine.WorkflowName("restate", t.Batch, o.Reference), "charge"
+		for {
+			s, err := restate.Run(ctx, func(ctx restate.RunContext) (engine.Step, error) {
+				attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				s, err := e.Step(attempt, w, 0)
+				if err != nil && s.Next == engine.NextFail {
+					return s, restate.TerminalErrorf("%s", err)
+				}
+				return s, err
+			}, restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
+			switch {
+			case err != nil:
+				return "", err
+			case s.Next == engine.NextResult:
+				return o.Reference, nil
+			case s.Next == engine.NextFail:
+				return "", restate.TerminalErrorf("%s", s.Outcome.Text)
+			}
+			if err := restate.Sleep(ctx, s.After); err != nil {
+				return "", err
+			}
+		}
+	}
+	flow := alone
+	if e != nil {
+		flow = with
+	}
+	serving, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	service := server.NewRestate().WithLogger(log.Handler(), true).Bind(
+		restate.NewService(t.Batch).Handler("charge", restate.NewServiceHandler(flow)))
+	go func() { served <- service.Start(serving, t.Service) }()
+	stop := func() error { cancel(); return <-served }
+	if err := registerDeployment(ctx, t.Admin, "http://"+t.Service); err != nil {
+		return session{}, errors.Join(err, stop())
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 300}
+	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), t.Batch, "charge")
+	return session{
+		write: func(ctx context.Context, o order) error {
+			_, err := callee.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
+			return err
+		},
+		close: func() error { transport.CloseIdleConnections(); return stop() },
+	}, nil
+}
+
+// trialOf is the environment variable with the trial of a worker's process.
+const trialOf = "READBACK_BENCH_TRIAL"
+
+// report is one line of a worker: the workflow of an order has ended.
+type report struct {
+	Order string
+	Error string `json:",omitempty"`
+}
+
+// workerMain runs the trial in the environment until the process is killed or interrupted.
+func workerMain(ctx context.Context, out io.Writer) (is bool, err error) {
+	text := os.Getenv(trialOf)
+	if text == "" {
+		return false, nil
+	}
+	var t trial
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return true, err
+	}
+	s, err := openTrial(ctx, t, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	if err != nil {
+		return true, err
+	}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i := range t.Orders {
+		wg.Go(func() {
+			o := newOrder(t.reference(i))
+			err := s.write(ctx, o)
+			if ctx.Err() != nil {
+				return
+			}
+			r := report{Order: o.Reference}
+			if err != nil {
+				r.Error = err.Error()
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			_ = json.NewEncoder(out).Encode(r) // the table's program may have ended
+		})
+	}
+	wg.Wait()
+	<-ctx.Done()
+	return true, nil
+}

@@ -1,0 +1,609 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+)
+
+// The size of one cell of the table, and the longest that it may take.
+const (
+	ordersOfACell = 600
+	longestCell   = 40 * time.Second
+	killEvery     = 100 // requests that make an order
+)
+
+// trouble is what happens in a row of the table.
+type trouble struct {
+	name   string
+	faults []orders.Fault
+	kills  bool
+}
+
+var troubles = []trouble{
+	{name: "lost answers", faults: []orders.Fault{of(orders.LostAnswer, .5, 0)}},
+	{name: "late commits", faults: []orders.Fault{of(orders.LateCommit, .5, horizon/2)}},
+	{name: "phantom successes", faults: []orders.Fault{of(orders.PhantomSuccess, .3, 0)}},
+	{name: "rollbacks", faults: []orders.Fault{of(orders.Rollback, .3, horizon/4)}},
+	{name: "kills of the worker", kills: true},
+	{name: "mixed", kills: true, faults: []orders.Fault{
+		of(orders.LostAnswer, .2, 0), of(orders.LateCommit, .2, horizon/2), of(orders.PhantomSuccess, .1, 0), of(orders.Rollback, .1, horizon/4),
+	}},
+}
+
+func of(k orders.FaultKind, chance float64, delay time.Duration) orders.Fault {
+	return orders.Fault{Kind: k, Ops: []orders.Op{orders.OpCreate}, Chance: chance, Delay: delay}
+}
+
+// engineNames are in the order of the table, with what each needs.
+var engineNames = []contender{
+	{name: "Temporal", store: postgresStore, needs: temporalProgram},
+	{name: "River", store: postgresStore},
+	{name: "DBOS", store: postgresStore},
+	{name: "Restate", store: postgresStore, needs: restateProgram},
+}
+
+// end is what is known of an order by its workflow, or by readback.
+type end string
+
+const (
+	done   end = "done"   // reported as made
+	failed end = "failed" // reported as not made
+	person end = "person" // waits for a reviewer
+	open   end = "open"   // no report, when the time was up
+)
+
+// tally is one cell of the table.
+type tally struct {
+	Duplicates int // orders at the destination beyond the first of each
+	Lost       int // orders reported as made that are not there
+	Wrong      int // reports that the destination contradicts: made and not there, or twice; not made and there
+	Person     int // orders that wait for a reviewer
+	Open       int // orders without a report
+	Sends      int // requests to make an order
+}
+
+// account compares what was reported of each order with what the destination has.
+func account(w *orders.World, references []string, reported map[string]end) tally {
+	var t tally
+	for _, reference := range references {
+		there := len(w.Records(reference))
+		t.Duplicates += max(0, there-1)
+		switch reported[reference] {
+		case done:
+			if there == 0 {
+				t.Lost++
+			}
+			if there != 1 {
+				t.Wrong++
+			}
+		case failed:
+			if there > 0 {
+				t.Wrong++
+			}
+		case person:
+			t.Person++
+		default:
+			t.Open++
+		}
+	}
+	return t
+}
+
+// shop serves the orders, and ends the worker's process at every so many requests: before the order is made, or
+// after it and before the answer.
+type shop struct {
+	World *orders.World
+	URL   string
+	posts int
+	mu    sync.Mutex
+	kill  func() // nil: never
+	stop  func() error
+}
+
+func openShop(x trouble, seed uint64) (*shop, error) {
+	o := declared()
+	o.Seed, o.Faults = seed, x.faults
+	world, err := orders.New(o)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &shop{World: world, URL: "http://" + listener.Addr().String()}
+	inner := orders.Handler(world)
+	served := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		before, after := s.arrives(r)
+		before()
+		if r.Context().Err() != nil { // the request arrived although its sender is dead
+			r = r.WithContext(context.WithoutCancel(r.Context()))
+		}
+		inner.ServeHTTP(&held{w, after}, r)
+	})}
+	go func() { _ = served.Serve(listener) }() // it ends with Close
+	s.stop = served.Close
+	return s, nil
+}
+
+// held ends the worker before its answer is sent.
+type held struct {
+	http.ResponseWriter
+	before func()
+}
+
+func (h *held) WriteHeader(status int) { h.before(); h.ResponseWriter.WriteHeader(status) }
+
+func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (s *shop) arrives(r *http.Request) (before, after func()) {
+	nothing := func() {}
+	if r.Method != http.MethodPost {
+		return nothing, nothing
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts++
+	switch {
+	case s.kill == nil || s.posts%killEvery != 0 || s.posts > 6*killEvery:
+		return nothing, nothing
+	case s.posts/killEvery%2 == 0:
+		return s.kill, nothing
+	}
+	return nothing, s.kill
+}
+
+// workers runs the process of a trial, and starts another one when it is killed.
+type workers struct {
+	mu       sync.Mutex
+	process  *os.Process
+	ended    bool
+	reported map[string]end
+	over     chan error
+}
+
+func startWorkers(t trial, log io.Writer) (*workers, error) {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	w := &workers{reported: map[string]end{}, over: make(chan error, 1)}
+	go func() {
+		for {
+			cmd := exec.Command(program)
+			cmd.Env = append(os.Environ(), trialOf+"="+string(text))
+			cmd.Stderr = log
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			out, err := cmd.StdoutPipe()
+			if err == nil {
+				err = w.start(cmd)
+			}
+			if err != nil {
+				w.over <- err
+				return
+			}
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				w.reports(lines.Bytes())
+			}
+			err = cmd.Wait()
+			w.mu.Lock()
+			ended := w.ended
+			w.mu.Unlock()
+			if killed := new(exec.ExitError); ended {
+				w.over <- nil
+				return
+			} else if !errors.As(err, &killed) || killed.ExitCode() != -1 {
+				w.over <- fmt.Errorf("the worker of %s ended by itself: %w", t.Engine, err)
+				return
+			}
+		}
+	}()
+	return w, nil
+}
+
+func (w *workers) start(cmd *exec.Cmd) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return nil
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	w.process = cmd.Process
+	return nil
+}
+
+func (w *workers) reports(line []byte) {
+	var r report
+	if json.Unmarshal(line, &r) != nil {
+		return // the process died within the line
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reported[r.Order] = done; r.Error != "" {
+		w.reported[r.Order] = failed
+	}
+}
+
+func (w *workers) kill() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.process != nil {
+		_ = w.process.Kill() // it may have ended
+	}
+}
+
+// stop ends the process for good.
+func (w *workers) stop() error {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.kill()
+	return <-w.over
+}
+
+func (w *workers) snapshot() map[string]end {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := map[string]end{}
+	for k, v := range w.reported {
+		all[k] = v
+	}
+	return all
+}
+
+// servers are what the engines of the table run on.
+type servers struct {
+	m              *machine
+	temporal       string
+	ingress, admin string
+	stops          []func() error
+}
+
+func startServers(m *machine, present []contender) (*servers, error) {
+	s := &servers{m: m}
+	for _, c := range present {
+		var stop func() error
+		var err error
+		switch c.needs {
+		case temporalProgram:
+			s.temporal, stop, err = startTemporal(m)
+		case restateProgram:
+			s.ingress, s.admin, stop, err = startRestate(m)
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		s.stops = append(s.stops, stop)
+	}
+	return s, nil
+}
+
+func (s *servers) Close() error {
+	var errs []error
+	for _, stop := range s.stops {
+		errs = append(errs, stop())
+	}
+	return errors.Join(errs...)
+}
+
+// trial completes a trial with what it runs on: empty databases and a free port.
+func (s *servers) trial(t trial) (trial, func() error, error) {
+	var drops []func() error
+	drop := func() error {
+		var errs []error
+		for _, d := range drops {
+			errs = append(errs, d())
+		}
+		return errors.Join(errs...)
+	}
+	for _, dsn := range []*string{&t.Database, &t.Ledger} {
+		at, d, err := s.m.database()
+		if err != nil {
+			return t, nil, errors.Join(err, drop())
+		}
+		*dsn, drops = at, append(drops, d)
+	}
+	switch t.Engine {
+	case "Temporal":
+		t.Address = s.temporal
+	case "Restate":
+		ports, err := freePorts(1)
+		if err != nil {
+			return t, nil, errors.Join(err, drop())
+		}
+		t.Address, t.Admin, t.Service = s.ingress, s.admin, fmt.Sprintf("127.0.0.1:%d", ports[0])
+	}
+	return t, drop, nil
+}
+
+// cell runs the orders of one cell of the table.
+func (s *servers) cell(ctx context.Context, name string, with bool, n int, x trouble, seed uint64) (result tally, err error) {
+	place, err := openShop(x, seed)
+	if err != nil {
+		return tally{}, err
+	}
+	defer func() { err = errors.Join(err, place.stop()) }()
+	t, drop, err := s.trial(trial{Engine: name, With: with, Destination: place.URL, Orders: n,
+		Batch: fmt.Sprintf("%s-%v-%d", strings.ToLower(name), with, seed)})
+	if err != nil {
+		return tally{}, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	log, err := os.OpenFile(filepath.Join(s.m.dir, "worker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return tally{}, err
+	}
+	defer log.Close()
+	ends := func(reported map[string]end) (map[string]end, bool, error) { return reported, len(reported) == n, nil }
+	if with {
+		l, err := postgres.Open(ctx, t.Ledger, nil)
+		if err != nil {
+			return tally{}, err
+		}
+		defer l.Close()
+		ends = func(reported map[string]end) (map[string]end, bool, error) { return known(ctx, l, reported, n) }
+	}
+	w, err := startWorkers(t, log)
+	if err != nil {
+		return tally{}, err
+	}
+	defer func() { err = errors.Join(err, w.stop()) }()
+	if x.kills {
+		place.mu.Lock()
+		place.kill = w.kill
+		place.mu.Unlock()
+	}
+	limit, cancel := context.WithTimeout(ctx, longestCell)
+	defer cancel()
+	var reported map[string]end
+	ticker := time.NewTicker(200 * time.Millisecond)
+	defer ticker.Stop()
+	for over := false; !over && limit.Err() == nil; {
+		select {
+		case <-limit.Done():
+		case <-ticker.C:
+		case err := <-w.over:
+			w.over <- nil
+			return tally{}, err
+		}
+		if reported, over, err = ends(w.snapshot()); err != nil {
+			return tally{}, err
+		}
+	}
+	select { // what is still to be applied or to disappear does so
+	case <-time.After(horizon):
+	case <-ctx.Done():
+		return tally{}, context.Cause(ctx)
+	}
+	references := make([]string, n)
+	for i := range references {
+		references[i] = t.reference(i)
+	}
+	result = account(place.World, references, reported)
+	place.mu.Lock()
+	result.Sends = place.posts
+	place.mu.Unlock()
+	return result, nil
+}
+
+// known is what readback's ledger knows of the orders, and whether all is settled: every workflow has ended, or its
+// write waits for a reviewer, and no recheck is due soon.
+func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n int) (map[string]end, bool, error) {
+	all, over := map[string]end{}, true
+	search := ledger.Search{Tenant: tenant, Destination: "orders", Limit: 200}
+	for {
+		found, err := l.Find(ctx, search)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, r := range found.Records {
+			reference := r.Workflow[strings.LastIndexAny(r.Workflow, ":/")+1:]
+			switch status := r.Status(); {
+			case status.Group() == ledger.NeedsReview:
+				all[reference] = person
+			case reported[reference] == "":
+				over = false
+			case status.Group() == ledger.Done:
+				all[reference] = done
+			case r.State == ledger.Settled:
+				all[reference] = failed
+			}
+			// The last recheck, for processes that were suspended for a day, is not waited for.
+			over = over && (all[reference] == person || r.State == ledger.Settled && (r.Due.IsZero() || time.Until(r.Due) > longestCell))
+		}
+		if search.After = found.Next; search.After == "" {
+			return all, over && len(all) == n, nil
+		}
+	}
+}
+
+// rates are workflows a second of one engine, alone and with readback, in the turns of one run.
+type rates struct{ alone, with []float64 }
+
+// throughput has an engine alone and with readback take turns, in this process. Each makes an order and reads it
+// once.
+func (s *servers) throughput(ctx context.Context, name string, rounds, callers int, each time.Duration) (rates, error) {
+	var r rates
+	for round := range 2 * rounds {
+		with := round%4 == 1 || round%4 == 2 // alone, with, with, alone
+		rate, err := s.turn(ctx, name, with, round, callers, each)
+		if err != nil {
+			return r, fmt.Errorf("%s, with readback: %v: %w", name, with, err)
+		}
+		if with {
+			r.with = append(r.with, rate)
+		} else {
+			r.alone = append(r.alone, rate)
+		}
+	}
+	return r, nil
+}
+
+func (s *servers) turn(ctx context.Context, name string, with bool, round, callers int, each time.Duration) (rate float64, err error) {
+	place, err := openShop(trouble{}, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, place.stop()) }()
+	t, drop, err := s.trial(trial{Engine: name, With: with, Reads: true, Destination: place.URL,
+		Batch: fmt.Sprintf("%s-turn-%d", strings.ToLower(name), round)})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	if err := s.m.pg.Exec("postgres", "CHECKPOINT"); err != nil {
+		return 0, err
+	}
+	q, err := openTrial(ctx, t, s.m.log)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, q.close()) }()
+	if _, err := writeWith(ctx, q, t.Batch+"-warm", callers, 0); err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	writes, err := writeWith(ctx, q, t.Batch, callers, each)
+	return float64(writes) / time.Since(began).Seconds(), err
+}
+
+// enginesTable is the document: the faults, then the rates.
+type enginesTable struct {
+	n      int
+	names  []string
+	cells  map[string]map[string][2]tally // by engine and trouble; alone, with readback
+	rates  map[string]rates
+	before string // the load average
+}
+
+func (e enginesTable) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d orders in each cell. Alone / with readback:\n\n", e.n)
+	b.WriteString("| engine | faults | duplicates | lost | wrong, unnoticed | needs a person | unfinished | requests |\n|---|---|---|---|---|---|---|---|\n")
+	for _, name := range e.names {
+		for _, x := range troubles {
+			c, ok := e.cells[name][x.name]
+			if !ok {
+				continue
+			}
+			a, w := c[0], c[1]
+			fmt.Fprintf(&b, "| %s | %s | %d / %d | %d / %d | %d / %d | %d / %d | %d / %d | %d / %d |\n", name, x.name,
+				a.Duplicates, w.Duplicates, a.Lost, w.Lost, a.Wrong, w.Wrong, a.Person, w.Person, a.Open, w.Open, a.Sends, w.Sends)
+		}
+	}
+	fmt.Fprintf(&b, "\nWorkflows a second, median (lowest to highest); each makes one order and reads it once. Load average before: %s.\n\n", e.before)
+	b.WriteString("| engine | alone | with readback | fewer |\n|---|---|---|---|\n")
+	for _, name := range e.names {
+		r, ok := e.rates[name]
+		if !ok {
+			continue
+		}
+		a, aLow, aHigh := spread(r.alone)
+		w, wLow, wHigh := spread(r.with)
+		fmt.Fprintf(&b, "| %s | %s (%s to %s) | %s (%s to %s) | %.0f %% |\n", name, rate(a), rate(aLow), rate(aHigh), rate(w), rate(wLow), rate(wHigh), math.Round(100*(1-w/a)))
+	}
+	return b.String()
+}
+
+// The marks of the table in its page.
+const (
+	tableBegins = "<!-- rendered by make bench-engines: do not edit below -->\n"
+	tableEnds   = "<!-- end -->\n"
+)
+
+// insert replaces the table of a page.
+func insert(page []byte, table string) ([]byte, error) {
+	head, rest, begins := bytes.Cut(page, []byte(tableBegins))
+	_, tail, ends := bytes.Cut(rest, []byte(tableEnds))
+	if !begins || !ends {
+		return nil, fmt.Errorf("the page has no %q and %q", tableBegins, tableEnds)
+	}
+	return slices.Concat(head, []byte(tableBegins+"\n"+table+"\n"+tableEnds), tail), nil
+}
+
+// runEngines measures the table, prints it, and writes it into a page, if one is named.
+func runEngines(ctx context.Context, w io.Writer, o options, only, page string) (err error) {
+	m, err := newMachine(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	all, err := chosen(engineNames, only)
+	if err != nil {
+		return err
+	}
+	present := m.present(w, all)
+	s, err := startServers(m, present)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string]rates{}, before: loadAverage()}
+	for i, c := range present {
+		e.names = append(e.names, c.name)
+		if o.rounds > 0 {
+			if e.rates[c.name], err = s.throughput(ctx, c.name, o.rounds, o.callers, o.each); err != nil {
+				return err
+			}
+		}
+		e.cells[c.name] = map[string][2]tally{}
+		for j, x := range troubles {
+			// Both at once: most of the time is waiting.
+			var pair [2]tally
+			var errs [2]error
+			var both sync.WaitGroup
+			began := time.Now()
+			for k, with := range []bool{false, true} {
+				both.Go(func() { pair[k], errs[k] = s.cell(ctx, c.name, with, o.orders, x, uint64(100*i+j+1)) })
+			}
+			both.Wait()
+			if err := errors.Join(errs[:]...); err != nil {
+				return fmt.Errorf("%s, %s: %w", c.name, x.name, err)
+			}
+			fmt.Fprintf(w, "%s, %s: alone %+v, with readback %+v, in %s\n", c.name, x.name, pair[0], pair[1], time.Since(began).Round(100*time.Millisecond))
+			e.cells[c.name][x.name] = pair
+		}
+	}
+	fmt.Fprintf(w, "\n%s", e)
+	if page == "" {
+		return nil
+	}
+	text, err := os.ReadFile(page)
+	if err == nil {
+		text, err = insert(text, e.String())
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, text, 0o644)
+}
