@@ -114,8 +114,8 @@ func TestWorkOn(t *testing.T) {
 	}
 }
 
-// A scheduler that accepts a write and does nothing delays nobody else, and gets it again after a
-// minute.
+// A scheduler that accepts a write and does nothing delays nobody else, and gets it again after
+// half a minute.
 func TestADispatchedWriteIsFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		act func(b *bench, id ledger.ID)
@@ -133,7 +133,7 @@ func TestADispatchedWriteIsFree(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, orders.Plain.Options(), &engine.Options{Owner: "dispatched"})
 				id := b.enqueue(order("A-1", intent.Create))
-				ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
 				defer cancel()
 				dispatched := make(chan ledger.ID, 10)
 				done := make(chan error)

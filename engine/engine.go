@@ -382,7 +382,7 @@ const (
 	// dispatchedFor is how long a write that was handed over to another scheduler may wait there
 	// before it is handed over again: longer than a scheduler usually takes, and no longer than a
 	// write should wait that it has lost.
-	dispatchedFor = time.Minute
+	dispatchedFor = 30 * time.Second
 	// workGrace is the time that supervisors give an ending process.
 	workGrace = 30 * time.Second
 	// workedGap is the longest pause before a write that was due a moment ago is queried again:

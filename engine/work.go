@@ -136,7 +136,7 @@ type WorkOptions struct {
 	MaxOutbox int
 	// Dispatch hands a due write over to another scheduler, such as a workflow engine, which
 	// calls [Engine.WorkOn] for it in any process, then and whenever the write needs work again.
-	// One that is not taken up within a minute, whether or not Dispatch failed, is handed over
+	// One that is not taken up within 30 s, whether or not Dispatch failed, is handed over
 	// again, so that a scheduler may lose or repeat any of it. Default: this worker works on
 	// what is due.
 	Dispatch func(ctx context.Context, rec ledger.Record) error
@@ -317,7 +317,7 @@ func (w *worker) dispatch(rec ledger.Record) {
 	ctx, cancel := context.WithTimeout(w.lifetime.ending, ledgerTimeout)
 	defer cancel()
 	if err := guarded(rec.ID, func() error { return w.o.Dispatch(ctx, rec) }); err != nil && w.lifetime.ending.Err() == nil {
-		w.e.log(rec).Warn("a due write could not be handed over; it is tried again within a minute", "error", err)
+		w.e.log(rec).Warn("a due write could not be handed over; it is tried again within 30 s", "error", err)
 		w.e.observe(Activity{Kind: ActivityFailed, Record: rec, Err: err})
 	}
 }

@@ -17,7 +17,7 @@ const (
 	endTime = 5 * time.Second
 	// dispatchedFor is how long a saga that was handed over may wait before it is handed over
 	// again, as in the engine.
-	dispatchedFor = time.Minute
+	dispatchedFor = 30 * time.Second
 )
 
 // Work carries on the due sagas of all tenants until ctx ends, and then returns nil: new ones,
@@ -27,7 +27,7 @@ func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, nil) }
 
 // Dispatch is [Runner.Work] that hands due sagas over to another scheduler, such as a workflow
 // engine. It calls [Runner.WorkOn] for each, then and whenever the saga needs work again. One that
-// is not taken up within a minute, whether or not the hand-over failed, is handed over again.
+// is not taken up within 30 s, whether or not the hand-over failed, is handed over again.
 func (r *Runner) Dispatch(ctx context.Context, to func(ctx context.Context, tenant, id string) error) error {
 	return r.work(ctx, to)
 }
@@ -121,7 +121,7 @@ func (w *worker) do(ctx context.Context, p ledger.Document) (well bool) {
 		err = w.to(ctx, p.Tenant, p.ID)
 	}
 	if err != nil && !errors.Is(err, ledger.ErrStale) && ctx.Err() == nil {
-		w.r.opts.Logger.Warn("a due saga could not be handed over; it is tried again within a minute", "saga", p.ID, "tenant", p.Tenant, "error", err)
+		w.r.opts.Logger.Warn("a due saga could not be handed over; it is tried again within 30 s", "saga", p.ID, "tenant", p.Tenant, "error", err)
 	}
 	return !stays
 }

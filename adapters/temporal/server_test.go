@@ -4,22 +4,15 @@ package temporal_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"io/fs"
-	"log/slog"
-	"net"
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,19 +22,18 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/readback-go/readback/adapters/temporal"
+	"github.com/readback-go/readback/adapters/temporal/internal/servertest"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/connectors/webhook"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/killtest"
-	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
@@ -50,128 +42,11 @@ import (
 // program is Temporal's server, which make adapters builds.
 const program = "../../bin/temporalserver"
 
-var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-
-// server is Temporal's server on a file, in a process of its own.
-type server struct {
-	dir, ports, address string
-
-	mu     sync.Mutex // one kill at a time
-	cmd    *exec.Cmd
-	exited chan struct{}
-}
-
-// shared is the server of all tests.
-var shared struct {
-	sync.Once
-	*server
-	client client.Client
-	err    error
-}
-
 // temporalServer returns the server and a client, and starts it with the first test.
-func temporalServer(tb testing.TB) (*server, client.Client) {
+func temporalServer(tb testing.TB) (*servertest.Server, client.Client) {
 	tb.Helper()
-	shared.Do(func() { shared.server, shared.client, shared.err = startServer() })
-	need.Have(tb, shared.err)
-	return shared.server, shared.client
-}
-
-func startServer() (*server, client.Client, error) {
-	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%w: %s, which make adapters builds", need.ErrMissing, program)
-	}
-	dir, err := os.MkdirTemp("", "temporal-")
-	if err != nil {
-		return nil, nil, err
-	}
-	ports, err := freePorts(8)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, err := json.Marshal(ports)
-	if err != nil {
-		return nil, nil, err
-	}
-	s := &server{dir: dir, ports: string(list), address: fmt.Sprintf("127.0.0.1:%d", ports[0])}
-	if err := s.start(); err != nil {
-		return nil, nil, err
-	}
-	c, err := client.NewLazyClient(client.Options{HostPort: s.address, Logger: quiet})
-	if err != nil {
-		return nil, nil, err
-	}
-	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
-		_, err = c.DescribeTaskQueue(context.Background(), "any", enums.TASK_QUEUE_TYPE_WORKFLOW)
-		if err == nil || time.Now().After(end) {
-			return s, c, err
-		}
-	}
-}
-
-// freePorts are ports of 127.0.0.1 below 32768: the server stores them as small integers.
-func freePorts(n int) (ports []int, err error) {
-	for p := 20_000 + os.Getpid()%10_000; p < 32_768 && len(ports) < n; p++ {
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", p))
-		if err != nil {
-			continue // another program has it
-		}
-		defer l.Close() // at the end, so that no port is given twice
-		ports = append(ports, p)
-	}
-	if len(ports) < n {
-		return nil, errors.New("no free ports of 127.0.0.1 below 32768")
-	}
-	return ports, nil
-}
-
-// start starts the process. A watchdog kills it when this process ends.
-func (s *server) start() error {
-	out, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	s.cmd, s.exited = exec.Command(program, "-sqlite", filepath.Join(s.dir, "temporal.db"), "-ports", s.ports), make(chan struct{})
-	s.cmd.Stdout, s.cmd.Stderr = out, out
-	if err := s.cmd.Start(); err != nil {
-		return err
-	}
-	dog := exec.Command("/bin/sh", "-c", `read _ || kill -9 "$1" 2>/dev/null`, "sh", fmt.Sprint(s.cmd.Process.Pid))
-	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	alive, err := dog.StdinPipe()
-	if err == nil {
-		err = dog.Start()
-	}
-	if err != nil {
-		return err
-	}
-	go func(cmd *exec.Cmd, exited chan struct{}) {
-		_ = cmd.Wait() // it is killed
-		_, _ = io.WriteString(alive, "\n")
-		_ = dog.Wait()
-		close(exited)
-	}(s.cmd, s.exited)
-	return nil
-}
-
-// kill ends the server with SIGKILL, and starts it again.
-func (s *server) kill(tb testing.TB) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.cmd.Process.Kill(); err != nil {
-		tb.Error(err)
-	}
-	<-s.exited
-	if err := s.start(); err != nil {
-		tb.Error(err)
-	}
-}
-
-func (s *server) close() error {
-	err := s.cmd.Process.Kill()
-	<-s.exited
-	return errors.Join(err, os.RemoveAll(s.dir))
+	s := servertest.Shared(tb, program)
+	return s, s.Client
 }
 
 func TestMain(m *testing.M) {
@@ -185,11 +60,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
-	if shared.server != nil {
-		if err := shared.close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
+	if err := servertest.Close(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -211,7 +84,7 @@ func workProcess(stage killtest.Inside, address, queue, path string) error {
 	if err != nil {
 		return err
 	}
-	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: quiet})
+	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: servertest.Quiet})
 	if err != nil {
 		return err
 	}
@@ -318,12 +191,12 @@ func TestKills(t *testing.T) {
 				t.Parallel()
 				stage, queue := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i)
 				run := start(t, c, queue, queue, killFlow, order("A-1", ""))
-				env := []string{serverOf + "=" + s.address, queueOf + "=" + queue, ledgerOf + "=" + filepath.Join(t.TempDir(), "ledger.db")}
+				env := []string{serverOf + "=" + s.Address, queueOf + "=" + queue, ledgerOf + "=" + filepath.Join(t.TempDir(), "ledger.db")}
 				first := make(chan *killtest.Worker, 1)
 				over := make(chan struct{})
 				stage.At(p, func() {
 					if killed.server {
-						s.kill(t)
+						s.Kill(t)
 					}
 					if killed.worker {
 						(<-first).Kill(t)
@@ -355,7 +228,7 @@ func replay(tb testing.TB, c client.Client, run client.WorkflowRun) {
 	for _, flow := range flows {
 		r.RegisterWorkflow(flow)
 	}
-	if err := r.ReplayWorkflowHistory(quiet, &history.History{Events: events(tb, c, run)}); err != nil {
+	if err := r.ReplayWorkflowHistory(servertest.Quiet, &history.History{Events: events(tb, c, run)}); err != nil {
 		tb.Error(err)
 	}
 }

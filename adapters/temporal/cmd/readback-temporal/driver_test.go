@@ -25,12 +25,10 @@ import (
 	"github.com/readback-go/readback/saga"
 )
 
-var quiet = log.NewStructuredLogger(slog.New(slog.DiscardHandler))
-
 // bubble is Temporal in memory, whose timers end at once.
 func bubble(workOn func(ctx context.Context, of subject) (next, error)) *testsuite.TestWorkflowEnvironment {
 	var s testsuite.WorkflowTestSuite
-	s.SetLogger(quiet)
+	s.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := s.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(time.Minute)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{TaskQueue: "q"})

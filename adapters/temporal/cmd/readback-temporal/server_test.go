@@ -1,0 +1,397 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+
+	"github.com/readback-go/readback/adapters/temporal/internal/servertest"
+	"github.com/readback-go/readback/command"
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/killtest"
+	"github.com/readback-go/readback/internal/pgtest"
+	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/postgres"
+	"github.com/readback-go/readback/saga"
+)
+
+// program is Temporal's server, which make adapters builds.
+const program = "../../../../bin/temporalserver"
+
+// The environment variables of a worker's process.
+const (
+	serverOf = "READBACK_TEMPORAL_SERVER"
+	queueOf  = "READBACK_TEMPORAL_QUEUE"
+	ledgerOf = "READBACK_TEMPORAL_LEDGER"
+	mainOf   = "READBACK_TEMPORAL_MAIN"
+)
+
+// databases is the PostgreSQL of all ledgers.
+var databases struct {
+	sync.Once
+	*pgtest.Server
+	err error
+}
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainOf) != "" {
+		main()
+	}
+	if stage, is := killtest.IsWorker(); is {
+		fmt.Fprintln(os.Stderr, workProcess(stage))
+		os.Exit(1)
+	}
+	flag.Parse()
+	if err := flag.Set("test.parallel", "16"); err != nil { // they wait
+		panic(err)
+	}
+	code := m.Run()
+	err := servertest.Close()
+	if databases.Server != nil {
+		err = errors.Join(err, databases.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// dsn is that of an empty database.
+func dsn(tb testing.TB) string {
+	tb.Helper()
+	databases.Do(func() {
+		databases.Server, databases.err = pgtest.Open(pgtest.Options{Settings: map[string]string{"max_connections": "300"}})
+	})
+	pgtest.Need(tb, databases.err)
+	name, err := databases.CreateDatabase()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return databases.DSN(name) + " pool_max_conns=5"
+}
+
+// process is what one process has: an engine and sagas on the ledger.
+type process struct {
+	ledger *postgres.Ledger
+	engine *engine.Engine
+	sagas  *saga.Runner
+}
+
+func open(ctx context.Context, dsn string, reg *connectors.Registry) (p process, err error) {
+	if p.ledger, err = postgres.Open(ctx, dsn, nil); err != nil {
+		return p, err
+	}
+	p.engine = engine.New(p.ledger, reg, &engine.Options{Slack: time.Second, Recheck: 2 * time.Second})
+	p.sagas = saga.New(p.ledger, p.engine, nil)
+	return p, nil
+}
+
+// here opens a process of the test itself, for a destination.
+func here(tb testing.TB, dsn string, world *orders.World) process {
+	tb.Helper()
+	reg := new(connectors.Registry)
+	err := reg.Register("orders", world.Destination())
+	p, openErr := open(tb.Context(), dsn, reg)
+	if err = errors.Join(err, openErr); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		p.engine.Close()
+		if err := p.ledger.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return p
+}
+
+func (p process) work() command.Work {
+	return command.Work{Engine: p.engine, Sagas: p.sagas, Destinations: []string{"orders"}, Options: engine.WorkOptions{Parallel: 8}, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// workProcess is a worker in a process of its own, which may be killed.
+func workProcess(stage killtest.Inside) error {
+	reg, err := stage.Registry()
+	if err != nil {
+		return err
+	}
+	p, err := open(context.Background(), os.Getenv(ledgerOf), reg)
+	if err != nil {
+		return err
+	}
+	o := client.Options{HostPort: os.Getenv(serverOf), Logger: servertest.Quiet, Interceptors: []interceptor.ClientInterceptor{&announcing{stage: stage}}}
+	for { // a worker that cannot start ends its process, which is then started again
+		err = schedule(context.Background(), o, os.Getenv(queueOf), p.work())
+		fmt.Fprintln(os.Stderr, err)
+	}
+}
+
+// announcing announces what precedes and follows each activity.
+type announcing struct {
+	interceptor.ClientInterceptorBase
+	interceptor.WorkerInterceptorBase
+	interceptor.ActivityInboundInterceptorBase
+	stage killtest.Inside
+}
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (a *announcing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	of := &announcing{stage: a.stage}
+	of.Next = next
+	return of
+}
+
+// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
+func (a *announcing) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	a.stage.Reached(killtest.BeforeDo)
+	out, err := a.Next.ExecuteActivity(ctx, in)
+	a.stage.Reached(killtest.Settled)
+	return out, err
+}
+
+// order is an intent that creates an order.
+func order(id string) intent.WriteIntent {
+	w := killtest.Order(id)
+	w.Workflow, w.Step, w.Tool = "wf", "charge "+id, "charge_card"
+	return w
+}
+
+// enqueue records a write, which no caller makes.
+func (p process) enqueue(tb testing.TB, id string) ledger.ID {
+	tb.Helper()
+	write, err := p.engine.Enqueue(tb.Context(), order(id))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return write
+}
+
+// until polls until a condition holds. What a test has lost is handed over again after 30 s.
+func until(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(2 * time.Minute); !holds(); <-time.After(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			tb.Fatalf("after two minutes: not yet %s", what)
+		}
+	}
+}
+
+// settled waits until a write is settled and needs no recheck.
+func (p process) settled(tb testing.TB, id ledger.ID) (rec ledger.Record) {
+	tb.Helper()
+	defer func() {
+		if tb.Failed() {
+			events, err := p.ledger.Events(context.Background(), "acme", id)
+			tb.Logf("%s by %q, due in %s, leased for %s, %v", rec.Phase(), rec.Owner, rec.Due.Sub(rec.Now), rec.LeaseUntil.Sub(rec.Now), err)
+			for _, e := range events {
+				tb.Logf("  %s %s by %q: %s %s", e.At.Sub(rec.Created), e.Kind, e.By, e.Rule, e.Reason)
+			}
+		}
+	}()
+	until(tb, "settled", func() bool {
+		var err error
+		if rec, err = p.ledger.Get(tb.Context(), "acme", id); err != nil {
+			tb.Fatal(err)
+		}
+		return rec.State == ledger.Settled && rec.Due.IsZero()
+	})
+	return rec
+}
+
+// ended waits until no workflow of a subject is open.
+func ended(tb testing.TB, c client.Client, id string) {
+	tb.Helper()
+	until(tb, "the end of the workflow", func() bool {
+		about, err := c.DescribeWorkflowExecution(tb.Context(), id, "")
+		if none := new(serviceerror.NotFound); errors.As(err, &none) {
+			return true // another worker was quicker, and it was never started
+		}
+		return err == nil && about.GetWorkflowExecutionInfo().GetCloseTime() != nil
+	})
+}
+
+// TestKills: a worker, Temporal's server, or both are killed at each point of a write and of a saga.
+// Another worker continues, and each write has one effect.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	s := servertest.Shared(t, program)
+	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
+		for i, point := range killtest.Points() {
+			t.Run(name+"/"+string(point), func(t *testing.T) {
+				t.Parallel()
+				stage, queue, book := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i), dsn(t)
+				p := here(t, book, stage.World)
+				env := []string{serverOf + "=" + s.Address, queueOf + "=" + queue, ledgerOf + "=" + book}
+				write := p.enqueue(t, "A-1")
+				plan := saga.Plan{Tenant: "acme", ID: "saga-1", Steps: []saga.Step{{Name: "first", Intent: order("S-1")}, {Name: "second", Intent: order("S-2"), After: []string{"first"}}}}
+				plan.Steps[0].Intent.Reversibility, plan.Steps[1].Intent.Reversibility = intent.Compensable, intent.Pivot
+				for i := range plan.Steps {
+					plan.Steps[i].Intent.Workflow, plan.Steps[i].Intent.Step = "", ""
+				}
+				if _, err := p.sagas.Begin(t.Context(), plan); err != nil {
+					t.Fatal(err)
+				}
+				first, over := make(chan *killtest.Worker, 1), make(chan struct{})
+				stage.At(point, func() {
+					if killed.server {
+						s.Kill(t)
+					}
+					if killed.worker {
+						(<-first).Kill(t)
+					}
+					close(over)
+				})
+				first <- stage.Start(t, env...)
+				<-over
+				if killed.worker {
+					stage.Start(t, env...)
+				}
+				if rec := p.settled(t, write); rec.Settlement != ledger.Verified || rec.Sends != 1 {
+					t.Errorf("%s after %d sends", rec.Phase(), rec.Sends)
+				}
+				until(t, "the end of the saga", func() bool {
+					got, err := p.sagas.Get(t.Context(), "acme", "saga-1")
+					return err == nil && got.Over()
+				})
+				if got, err := p.sagas.Get(t.Context(), "acme", "saga-1"); err != nil || got.State != saga.Done {
+					t.Errorf("the saga is %s: %s, %v", got.State, got.Reason, err)
+				}
+				for _, id := range []string{"A-1", "S-1", "S-2"} {
+					if n := stage.World.Changes(id); n != 1 {
+						t.Errorf("%s has %d effects, want 1", id, n)
+					}
+				}
+				ended(t, s.Client, queue+"/write/acme/"+string(write))
+			})
+		}
+	}
+}
+
+// TestTwoWorkersAndLostWorkflows: two workers drive writes whose answers are lost, whose sends are
+// throttled, whose workflows run twice or are terminated. Each has one effect.
+func TestTwoWorkersAndLostWorkflows(t *testing.T) {
+	t.Parallel()
+	s := servertest.Shared(t, program)
+	stage, queue, book := killtest.New(t), "two", dsn(t)
+	for _, f := range []orders.Fault{
+		{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpCreate}, Times: 8},
+		{Kind: orders.Throttled, Ops: []orders.Op{orders.OpCreate}, Times: 12},
+	} {
+		if err := stage.World.Set(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for range 2 {
+		p := here(t, book, stage.World)
+		wg.Go(func() {
+			if err := schedule(ctx, client.Options{HostPort: s.Address, Logger: servertest.Quiet}, queue, p.work()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	p := here(t, book, stage.World)
+	const writes = 24
+	var ids []ledger.ID
+	for n := range writes {
+		ids = append(ids, p.enqueue(t, fmt.Sprint("A-", n)))
+		if of := (subject{"write", "acme", string(ids[n]), "orders"}); n%2 == 0 {
+			if _, err := s.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "another-" + of.ID, TaskQueue: queue}, workflowType, of); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	terminated := 0
+	for n := 0; n < writes; n += 3 {
+		err := s.Client.TerminateWorkflow(ctx, queue+"/write/acme/"+string(ids[n]), "", "a test")
+		if ended := new(serviceerror.NotFound); err == nil {
+			terminated++
+		} else if !errors.As(err, &ended) {
+			t.Error(err)
+		}
+	}
+	for n, id := range ids {
+		if rec := p.settled(t, id); rec.Settlement != ledger.Verified || stage.World.Changes(fmt.Sprint("A-", n)) != 1 {
+			t.Errorf("%s after %d sends, with %d effects", rec.Phase(), rec.Sends, stage.World.Changes(fmt.Sprint("A-", n)))
+		}
+	}
+	t.Logf("%d workflows were terminated", terminated)
+	stop()
+	wg.Wait()
+}
+
+// TestProgram: the program takes the configuration of readback and Temporal's flags, works, and ends
+// with 0 on SIGTERM. Without a namespace it fails.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	s := servertest.Shared(t, program)
+	world, err := orders.New(orders.Plain.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop := httptest.NewServer(orders.Handler(world))
+	t.Cleanup(shop.Close)
+	dir := t.TempDir()
+	config := fmt.Sprintf("ledger: readback.db\ntenant: acme\ndestinations:\n  orders:\n    type: simulated\n    url: %s\n    class: plain\n", shop.URL)
+	if err := os.WriteFile(filepath.Join(dir, "readback.yaml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func(in string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+		var out bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = dir, append(os.Environ(), mainOf+"=1"), strings.NewReader(in)
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, &out
+	}
+	text, err := json.Marshal(order("A-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	enqueue, out := start(string(text), "submit", "--enqueue", "-f", "-")
+	if err := enqueue.Wait(); enqueue.ProcessState.ExitCode() != 21 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	work, out := start("", "work", "--temporal", s.Address, "--namespace", "default", "--task-queue", "program")
+	until(t, "made", func() bool { return world.Changes("A-1") == 1 })
+	if err := work.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := work.Wait(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	about, err := s.Client.DescribeTaskQueue(t.Context(), "program/orders", enums.TASK_QUEUE_TYPE_ACTIVITY)
+	if err != nil || len(about.GetPollers()) == 0 {
+		t.Errorf("no worker on the task queue of the destination, %v", err)
+	}
+	wrong, out := start("", "work", "--temporal", s.Address, "--namespace", "no-such")
+	if err := wrong.Wait(); wrong.ProcessState.ExitCode() != 1 || !strings.Contains(out.String(), "no-such") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
