@@ -105,9 +105,10 @@ func later(step engine.Step) error {
 // WhileWorking sends the heartbeats of an activity until end is called. Its context ends before the activity's
 // deadline, and when the worker stops: the write continues, and the next attempt has its outcome.
 func WhileWorking(ctx context.Context) (working context.Context, end context.CancelFunc) {
-	working, end = context.WithCancel(ctx)
 	if deadline, ok := ctx.Deadline(); ok {
 		working, end = context.WithDeadline(ctx, deadline.Add(-min(margin, time.Until(deadline)/4)))
+	} else {
+		working, end = context.WithCancel(ctx)
 	}
 	var beat <-chan time.Time
 	stopBeat := func() {}

@@ -361,3 +361,50 @@ func TestInterceptPassesOtherActivities(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A run that repeats an earlier one may repeat its writes only under their names.
+func TestARunThatChangesTheNameOfAStepIsRefused(t *testing.T) {
+	f := newFixture(t)
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	temporal.Register(env, f.engine)
+	call := func(step string, rerun bool) error {
+		w := order("A-1", "")
+		w.Step = step
+		_, err := env.ExecuteActivity(temporal.ActivityType, w, rerun)
+		return err
+	}
+	if err := call("charge 1", false); err != nil {
+		t.Fatal(err)
+	}
+	err := call("charge 2", true)
+	wantRefused(t, err, engine.ErrIdentityChanged.Error(), `step "charge 1"`, `step "charge 2"`)
+	wantOne(t, f.world, "A-1")
+}
+
+// An attempt ends before Temporal's own time-out, and when the worker stops.
+func TestAnAttemptEndsInTime(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestActivityEnvironment()
+	deadline := time.Now().Add(time.Minute)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	defer cancel()
+	env.SetWorkerOptions(worker.Options{BackgroundActivityContext: ctx})
+	stop := make(chan struct{})
+	env.SetWorkerStopChannel(stop)
+	env.RegisterActivityWithOptions(func(ctx context.Context) error {
+		working, end := temporal.WhileWorking(ctx)
+		defer end()
+		if at, ok := working.Deadline(); !ok || !at.Equal(deadline.Add(-5*time.Second)) {
+			t.Errorf("it ends %v before the activity's deadline", deadline.Sub(at))
+		}
+		close(stop)
+		<-working.Done()
+		return ctx.Err() // of the activity, which continues
+	}, activity.RegisterOptions{Name: "attempt"})
+	if _, err := env.ExecuteActivity("attempt"); err != nil {
+		t.Error(err)
+	}
+}
