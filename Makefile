@@ -54,9 +54,14 @@ check: export READBACK_STRICT = 1
 check: ## every test whole, with every server, and the race detector
 	$(GO) vet ./...
 	$(GO) test $(PACKAGES) -timeout 30m ./...
-	$(GO) test ./engine -short -engine.dispatch
-	$(GO) test ./saga -short -saga.dispatch
-	$(MAKE) race
+	$(MAKE) dispatch race
+
+.PHONY: dispatch
+dispatch: ## the suites of writes and sagas, with workers that hand their work over to another scheduler
+	$(GO) test -short ./engine -engine.dispatch
+	$(GO) test -short ./saga -saga.dispatch
+	$(GO) test -short ./internal/sagamatrix -sagamatrix.dispatch
+	$(GO) test -short ./internal/soak -run TestUnderFire -soak.dispatch
 
 # The packages with goroutines or shared state of their own. The tests of the
 # others would repeat under the race detector what make check has shown, at ten

@@ -11,8 +11,9 @@ import (
 )
 
 var (
-	only  = flag.String("only", "", "run the cells whose name contains this")
-	whole = flag.Bool("whole", false, "fail at every point of every cell, which takes some ten minutes")
+	only        = flag.String("only", "", "run the cells whose name contains this")
+	dispatching = flag.Bool("sagamatrix.dispatch", false, "workers hand their sagas over to a scheduler")
+	whole       = flag.Bool("whole", false, "fail at every point of every cell, which takes some ten minutes")
 )
 
 // moments is how many moments of failure far from a fault there are for each one that is tried:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/crashtest"
+	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
@@ -176,7 +177,12 @@ func (r *run) serve(p *process, runner *saga.Runner) (s saga.Saga, err error) {
 	ctx, cancel := context.WithCancel(p.Context)
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- runner.Work(ctx) }()
+	work := runner.Work
+	if *dispatching {
+		var s dispatchtest.Scheduler
+		work = func(ctx context.Context) error { return s.Sagas(ctx, runner) }
+	}
+	go func() { ended <- work(ctx) }()
 	for until := time.Now().Add(patience); time.Now().Before(until); {
 		time.Sleep(glance) // by then the requests of a dead process are done
 		s, err = runner.Get(ctx, tenant, sagaID)

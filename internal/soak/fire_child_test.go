@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -51,7 +52,12 @@ func poolWorker() error {
 		return err
 	}
 	fmt.Println("working")
-	err = e.Work(ctx, &engine.WorkOptions{Parallel: inHand})
+	work := e.Work
+	if os.Getenv("SOAK_DISPATCH") != "" {
+		var s dispatchtest.Scheduler
+		work = func(ctx context.Context, o *engine.WorkOptions) error { return s.Writes(ctx, e, o) }
+	}
+	err = work(ctx, &engine.WorkOptions{Parallel: inHand})
 	e.Close()
 	return errors.Join(err, book.Close())
 }

@@ -107,6 +107,9 @@ func kindle(t *testing.T) *fire {
 	// Fourteen processes share two processors: each is small, so that they spend
 	// their time on writes and not on each other.
 	f.env = []string{"GOMAXPROCS=1", "GOGC=400", "SOAK_WORLD=fiery", "SOAK_DESTINATIONS=orders", "SOAK_DSN=" + f.dsn + " pool_max_conns=5", "SOAK_LOG=" + f.log, fmt.Sprintf("SOAK_SEED=%d", *seed)}
+	if *dispatching {
+		f.env = append(f.env, "SOAK_DISPATCH=1")
+	}
 	f.env = append(f.env, "SOAK_URL="+started(t, "orders", f.env...).next(t))
 	t.Cleanup(func() {
 		for _, p := range append(f.callers, f.workers[:]...) {

@@ -18,8 +18,9 @@ import (
 )
 
 var (
-	seed = flag.Uint64("soak.seed", 1, "seed of the moments at which processes are killed")
-	full = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes some minutes")
+	seed        = flag.Uint64("soak.seed", 1, "seed of the moments at which processes are killed")
+	dispatching = flag.Bool("soak.dispatch", false, "have the workers of TestUnderFire hand their work over to a scheduler")
+	full        = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes some minutes")
 )
 
 // surroundings starts a destination and returns its place and that of a new ledger.
