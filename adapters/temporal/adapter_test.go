@@ -73,7 +73,8 @@ func run(t *testing.T, f fixture, opts worker.Options, prepare func(*testsuite.T
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(30 * time.Second)
+	env.SetTestTimeout(time.Minute)
+	opts.DeadlockDetectionTimeout = time.Minute // of a busy machine
 	env.SetWorkerOptions(opts)
 	temporal.Register(env, f.engine)
 	env.RegisterWorkflow(flow)

@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil { // they wait
+	if err := flag.Set("test.parallel", "12"); err != nil { // they wait
 		panic(err)
 	}
 	code := m.Run()
@@ -95,7 +95,7 @@ func workProcess(stage killtest.Inside, address, queue, path string) error {
 // working starts a worker. The server may be dead, and is started again.
 func working(c client.Client, queue string, e *engine.Engine, interceptors ...interceptor.WorkerInterceptor) worker.Worker {
 	for ; ; <-time.After(20 * time.Millisecond) {
-		w := worker.New(c, queue, worker.Options{Interceptors: interceptors})
+		w := worker.New(c, queue, worker.Options{Interceptors: interceptors, DeadlockDetectionTimeout: time.Minute})
 		temporal.Register(w, e)
 		w.RegisterActivity(charge)
 		for _, flow := range flows {
@@ -144,10 +144,12 @@ func killFlow(ctx workflow.Context, w intent.WriteIntent) (engine.Outcome, error
 // start starts a workflow.
 func start(tb testing.TB, c client.Client, queue, id string, flow any, args ...any) client.WorkflowRun {
 	tb.Helper()
-	run, err := c.ExecuteWorkflow(tb.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, flow, args...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	var run client.WorkflowRun
+	killtest.Until(tb, "started: workflow "+id, func() bool {
+		var err error
+		run, err = c.ExecuteWorkflow(tb.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue}, flow, args...)
+		return err == nil // else the server is dead, and is started again
+	})
 	return run
 }
 
@@ -183,7 +185,6 @@ func result(tb testing.TB, run client.WorkflowRun, to any) error {
 // TestKills: a worker, the server, or both are killed at each point of a step. There is one effect,
 // the outcome is verified, and a replay of the history changes nothing.
 func TestKills(t *testing.T) {
-	t.Parallel()
 	s, c := temporalServer(t)
 	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
 		for i, p := range killtest.Points() {
@@ -236,14 +237,17 @@ func replay(tb testing.TB, c client.Client, run client.WorkflowRun) {
 // events are the history of a run.
 func events(tb testing.TB, c client.Client, run client.WorkflowRun) (all []*history.HistoryEvent) {
 	tb.Helper()
-	found := c.GetWorkflowHistory(tb.Context(), run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for found.HasNext() {
-		event, err := found.Next()
-		if err != nil {
-			tb.Fatal(err)
+	killtest.Until(tb, "readable: the history of "+run.GetID(), func() bool {
+		found := c.GetWorkflowHistory(tb.Context(), run.GetID(), run.GetRunID(), false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		for all = nil; found.HasNext(); {
+			event, err := found.Next()
+			if err != nil { // the server is dead, and is started again
+				return false
+			}
+			all = append(all, event)
 		}
-		all = append(all, event)
-	}
+		return true
+	})
 	return all
 }
 
@@ -342,7 +346,6 @@ func reset(tb testing.TB, c client.Client, run client.WorkflowRun) client.Workfl
 }
 
 func TestResetMakesNoSecondEffect(t *testing.T) {
-	t.Parallel()
 	_, c := temporalServer(t)
 	f := newFixture(t)
 	work(t, c, "reset", f.engine)
@@ -394,7 +397,6 @@ func TestResetMakesNoSecondEffect(t *testing.T) {
 }
 
 func TestInterceptOnAServer(t *testing.T) {
-	t.Parallel()
 	_, c := temporalServer(t)
 	f := newFixture(t, orders.Fault{Kind: orders.LostAnswer, Times: 1})
 	work(t, c, "intercept", f.engine, temporal.Intercept(f.engine, existing))
@@ -409,7 +411,6 @@ func TestInterceptOnAServer(t *testing.T) {
 
 // TestADecisionWakesTheWorkflow: a reviewer approves, and readback's webhook signals the workflow.
 func TestADecisionWakesTheWorkflow(t *testing.T) {
-	t.Parallel()
 	_, c := temporalServer(t)
 	h, err := temporal.Webhook(c, "default", secret)
 	if err != nil {

@@ -103,9 +103,10 @@ func start(program string) (*Server, error) {
 	}
 }
 
-// freePorts are ports of 127.0.0.1 below 32768: the server stores them as small integers.
+// freePorts are ports of 127.0.0.1 below 32768: the server stores them as small integers. Each
+// process begins elsewhere, since packages are tested at the same time.
 func freePorts(n int) (ports []int, err error) {
-	for p := 20_000 + os.Getpid()%10_000; p < 32_768 && len(ports) < n; p++ {
+	for p := 20_000 + os.Getpid()%1_500*n; p < 32_768 && len(ports) < n; p++ {
 		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", p))
 		if err != nil {
 			continue // another program has it
