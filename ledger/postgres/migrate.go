@@ -16,8 +16,10 @@ import (
 // Migrations are numbered from 1 without gaps and are never changed once released. The number of
 // the last one is the version of the ledger, kept in ledger_meta. A migration with which programs
 // of the previous version can continue to work (a new table or index, a column that may stay
-// empty) leaves compatible_from unchanged. Any other sets it to its own number, after it has
-// locked the tables that it changes.
+// empty) leaves compatible_from unchanged: it expands the ledger. Any other sets it to its own number,
+// after it has locked the tables that it changes. What is to be removed or renamed is expanded in one
+// release, and contracted in a later one, when no program of the earlier release runs. A test prepares
+// the statements of earlier versions on the ledger as it is now.
 //
 // A field that is added to a body needs no migration: an older program does not touch what it
 // cannot read. A field that changes its meaning does.
@@ -91,12 +93,12 @@ func (l *Ledger) check(ctx context.Context) error {
 // on the lock of the version table.
 func (l *Ledger) migrate(ctx context.Context, texts []string, keys ledger.Keys) error {
 	for try := 0; ; try++ {
-		have, err := l.haveVersion(ctx)
+		have, compatible, err := l.haveVersion(ctx)
 		switch {
-		case err == nil && have > len(texts):
-			return fmt.Errorf("%w: %s has version %d, this program knows versions up to %d: use the program that upgraded it, or a newer one; programs that run already continue as long as they can",
-				ledger.ErrVersion, l.name, have, len(texts))
-		case err == nil && have == len(texts):
+		case err == nil && compatible > len(texts):
+			return fmt.Errorf("%w: %s has version %d and needs a program that knows version %d, this one knows versions up to %d: use the program that upgraded it, or a newer one",
+				ledger.ErrVersion, l.name, have, compatible, len(texts))
+		case err == nil && have >= len(texts): // a newer program has only added to it, or none has
 			return nil
 		case err == nil && have < 0:
 			err = l.createMeta(ctx)
@@ -112,8 +114,8 @@ func (l *Ledger) migrate(ctx context.Context, texts []string, keys ledger.Keys) 
 }
 
 // haveVersion returns the version of the ledger, 0 for one without tables, and -1 without the
-// version table.
-func (l *Ledger) haveVersion(ctx context.Context) (version int, err error) {
+// version table, and the version that a program must know to use it.
+func (l *Ledger) haveVersion(ctx context.Context) (version, compatible int, err error) {
 	version = -1
 	err = l.read(ctx, "SELECT to_regclass($1) IS NOT NULL", []any{qualified(l.schema, "@ledger_meta")}, func(rows pgx.Rows) error {
 		there, err := pgx.CollectOneRow(rows, pgx.RowTo[bool])
@@ -123,16 +125,16 @@ func (l *Ledger) haveVersion(ctx context.Context) (version int, err error) {
 		return err
 	})
 	if err != nil || version < 0 {
-		return version, err
+		return version, 0, err
 	}
-	err = l.read(ctx, qualified(l.schema, "SELECT version FROM @ledger_meta"), nil, func(rows pgx.Rows) error {
-		version, err = pgx.CollectOneRow(rows, pgx.RowTo[int])
+	err = l.read(ctx, qualified(l.schema, "SELECT version, compatible_from FROM @ledger_meta"), nil, func(rows pgx.Rows) error {
+		_, err := pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) { return struct{}{}, r.Scan(&version, &compatible) })
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("%w: %s: its version is missing", ledger.ErrCorrupt, l.name)
 		}
 		return err
 	})
-	return version, err
+	return version, compatible, err
 }
 
 // createMeta creates the version table. It needs no lock: of two programs that do it at once one
@@ -250,7 +252,7 @@ func (l *Ledger) firstRead(ctx context.Context) error {
 
 // Version returns the version of the ledger, and the newest that this program knows.
 func (l *Ledger) Version(ctx context.Context) (have, known int, err error) {
-	have, err = l.haveVersion(ctx)
+	have, _, err = l.haveVersion(ctx)
 	return have, l.version, err
 }
 
