@@ -28,6 +28,7 @@ type database struct {
 	PasswordArgv   argv   `yaml:"password_command"`
 	Plaintext      bool   `yaml:"plaintext"`
 	MaxConnections int    `yaml:"max_connections"`
+	Dialect        string `yaml:"dialect"`
 }
 
 // given reports whether any of its settings is set.
@@ -47,6 +48,9 @@ func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
 	if given != 1 {
 		r.Say(e.Line, "ledger", "want exactly one of url (without a password), url_env (the name of an environment variable), url_file (a path) and url_command (a program and its arguments)")
 		return
+	}
+	if err := postgres.CheckDialect(yamlfile.Clip(d.Dialect)); err != nil {
+		r.Say(e.Line, "ledger.dialect", "%v", err)
 	}
 	if d.MaxConnections > maxConnections {
 		r.Say(e.Line, "ledger.max_connections", "is %d; want at most %d", d.MaxConnections, maxConnections)
@@ -111,7 +115,7 @@ func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *Op
 	if host != "" && !l.Plaintext {
 		return nil, nil, l.invalid(fmt.Errorf("may go to %s without TLS; want sslmode=verify-full in its URL, or plaintext: true", yamlfile.Clip(host)))
 	}
-	opened, err := postgres.Open(ctx, l.bounded(dsn), &postgres.Options{ResetClock: o.ResetClock, Window: o.Window, Login: current, Keys: o.keys()})
+	opened, err := postgres.Open(ctx, l.bounded(dsn), &postgres.Options{ResetClock: o.ResetClock, Window: o.Window, Login: current, Keys: o.keys(), Dialect: l.Dialect})
 	if err != nil {
 		return nil, nil, withoutSecrets(err, dsn)
 	}

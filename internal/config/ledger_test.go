@@ -41,6 +41,9 @@ func TestWhereTheLedgerIs(t *testing.T) {
 		"file and database": {"which?", "ledger: {type: postgres, url_env: A, file: b}", ":1: ledger.file: belongs to type: sqlite"},
 		"database and file": {"which?", "ledger: {type: sqlite, url_env: A, file: b}", ":1: ledger: is a file, and has settings of a database"},
 		"no file":           {"where?", "ledger: {type: sqlite}", ":1: ledger.file: is missing"},
+		"a dialect":         {"the database does not name itself", "ledger: {type: postgres, url_env: A, dialect: cockroachdb}", ""},
+		"no such dialect":   {"a typing error", "ledger: {type: postgres, url_env: A, dialect: oracle}", `:1: ledger.dialect: the dialect "oracle" is not known; want one of postgres, cockroachdb, yugabytedb`},
+		"too little":        {"correctness rests on what it lacks", "ledger: {type: postgres, url_env: A, dialect: spanner}", ":1: ledger.dialect: spanner cannot hold a ledger: it lacks partial unique indexes"},
 		"many connections":  {"more than a server takes", "ledger: {type: postgres, url_env: A, max_connections: 1000}", ":1: ledger.max_connections: is 1000; want at most 100"},
 	}
 	for name, tt := range tests {

@@ -233,8 +233,9 @@ func (l *Ledger) lent(ctx context.Context, statement string, args ...any) (lent 
 }
 
 func (l *Ledger) lentOnce(ctx context.Context, statement string, args ...any) (lent []row, refused int, err error) {
-	var unfit unfit
-	err = l.ask(ctx, l.pool, l.sql.Text(statement), args, func(rows pgx.Rows) error {
+	var unfit, none unfit
+	err = l.change(ctx, statement, args, func(rows pgx.Rows) error {
+		lent, unfit = nil, none
 		var s state
 		for rows.Next() {
 			r, err := scanRow(rows, s.dest()...)

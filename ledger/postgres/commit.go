@@ -147,7 +147,7 @@ func dueOf(p ledger.Document) *int64 {
 // commitAtOnce does a batch as one statement, if that is allowed and possible; otherwise nothing
 // was applied. The transaction meets and returns the errors that it skips.
 func (l *Ledger) commitAtOnce(ctx context.Context, f ledger.Batch) (did ledger.Committed, done bool, err error) {
-	if len(f.Append) > 1 || len(f.Append) == 1 && f.Reserve != nil || len(absent(f)) > 0 {
+	if l.dialect.unsure || len(f.Append) > 1 || len(f.Append) == 1 && f.Reserve != nil || len(absent(f)) > 0 {
 		return did, false, nil
 	}
 	have, err := l.toChange(ctx, f) // before it has a connection: it may need one
@@ -160,7 +160,7 @@ func (l *Ledger) commitAtOnce(ctx context.Context, f ledger.Batch) (did ledger.C
 	}
 	defer conn.Release()
 	now, known := l.clock.guess()
-	if !known {
+	if !known || l.dialect.skew > 0 {
 		if now, err = l.time(ctx, conn); err != nil {
 			return did, false, nil
 		}

@@ -2,17 +2,23 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/driver"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
@@ -22,6 +28,7 @@ type remote struct {
 	serialization float64       // of each statement: that it fails with 40001, and is not run
 	unsure        float64       // of each commit: that its result is not known, with 40003 or with the connection
 	away          time.Duration // of the database: one way
+	lacks         []string      // words of statements that it does not know
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -55,6 +62,7 @@ func (b verbatim) Encode(dst []byte) ([]byte, error) { return append(dst, b...),
 type group struct {
 	messages verbatim
 	texts    []string // of the statements that are run
+	parsed   string   // of the others
 	end      bool
 }
 
@@ -87,6 +95,7 @@ func next(back *pgproto3.Backend, statements map[string]string) (g group, err er
 		switch m := m.(type) {
 		case *pgproto3.Parse:
 			statements[m.Name] = m.Query
+			g.parsed += m.Query
 		case *pgproto3.Bind:
 			bound = m.PreparedStatement
 		case *pgproto3.Execute:
@@ -126,6 +135,11 @@ func (r *remote) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 		commit := g.begins("commit")
 		commits := commit && changed || status == 'I' && !g.begins("BEGIN") && g.changes()
 		switch {
+		case slices.ContainsFunc(r.lacks, func(word string) bool { return strings.Contains(g.parsed+strings.Join(g.texts, ";"), word) }):
+			if status == 'T' && !pass(&pgproto3.Query{String: "SELECT 1/0"}, discard) {
+				return
+			}
+			refuse("42883")
 		case status == 'E' || g.begins("rollback"):
 			if !pass(g.messages, back.Send) {
 				return
@@ -242,4 +256,223 @@ func TestFarAway(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// missing is what the simulated database does not know.
+var missing = []string{"SKIP LOCKED", "LISTEN", "pg_notify", "LOCK TABLE", "COLLATE", "pg_is_in_recovery", "synchronous_commit", "plpgsql", "xid", "advisory", "SAVEPOINT"}
+
+// distributed returns an empty database without plpgsql whose connections have different clocks,
+// with the tables of a ledger of the simulated dialect.
+func distributed(t *testing.T, o *postgres.Options) *database {
+	t.Helper()
+	d := fresh(t)
+	d.exec("DROP EXTENSION plpgsql")
+	d.movable()
+	d.exec(fmt.Sprintf(`CREATE OR REPLACE FUNCTION moved.clock_timestamp() RETURNS timestamptz VOLATILE LANGUAGE sql
+		AS 'SELECT pg_catalog.clock_timestamp() + (SELECT by FROM moved.ahead) + pg_backend_pid() %% 3 * interval ''%d microseconds'''`, postgres.Skew.Microseconds()/2))
+	l, err := postgres.Open(t.Context(), (&remote{lacks: missing}).through(t, d), o)
+	must(t, err)
+	must(t, l.Close())
+	return d
+}
+
+// patient claims what is due on the clocks of all nodes: twice, since what the first call takes in
+// from the outbox may be due a little later on another clock.
+type patient struct {
+	*postgres.Ledger
+	d *database
+}
+
+func (p patient) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
+	p.d.move(2 * postgres.Skew)
+	recs, err := p.Ledger.Claim(ctx, c)
+	if err != nil || len(recs) >= max(c.Limit, 1) {
+		return recs, err
+	}
+	p.d.move(2 * postgres.Skew)
+	more, err := p.Ledger.Claim(ctx, driver.Rest(c, recs))
+	return append(recs, more...), err
+}
+
+// TestDistributed is the suite in a database in which any statement fails with 40001, the result of
+// a commit may be lost, other sessions hold locks, clocks differ, and plpgsql, LISTEN, LOCK TABLE,
+// collations and SKIP LOCKED are missing.
+func TestDistributed(t *testing.T) {
+	o := &postgres.Options{Schema: "readback", Dialect: "simulated"}
+	empty := distributed(t, o)
+	var d *database
+	direct := func(t *testing.T) *postgres.Ledger { return d.open(o) } // the pool of a caller with transactions of its own
+	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
+		name, err := empty.server.CopyDatabase(empty.name)
+		must(t, err)
+		d = (&database{t: t, server: empty.server, name: name}).moved()
+		r := &remote{serialization: 0.05, unsure: 0.05, lacks: missing}
+		l, err := postgres.Open(t.Context(), r.through(t, d), o)
+		must(t, err)
+		t.Cleanup(func() { must(t, l.Close()) })
+		return patient{l, d}
+	}, ledgertest.Options{
+		Sleep: func(by time.Duration) { d.move(by) },
+		Enqueue: func(t *testing.T, _ ledger.Ledger, commit bool, ws ...intent.WriteIntent) error {
+			return enqueueTo(t, direct(t), postgres.Outbox{Quiet: true}, commit, ws...)
+		},
+		EnqueueSealed: func(t *testing.T, _ ledger.Ledger, keys ledger.Keys, ws ...intent.WriteIntent) error {
+			return enqueueTo(t, direct(t), postgres.Outbox{Quiet: true, Keys: keys}, true, ws...)
+		},
+		OneIn: 12 * need.OneIn(5), // all would take minutes
+	})
+}
+
+// Commits of which every third answers that its result is not known: each change is applied once,
+// and callers do not notice.
+func TestUnknownCommits(t *testing.T) {
+	d := fresh(t)
+	o := &postgres.Options{Dialect: "simulated"}
+	l, err := postgres.Open(t.Context(), (&remote{unsure: 0.3}).through(t, d), o)
+	must(t, err)
+	defer l.Close()
+	var note ledger.Note
+	for i := range 6 {
+		first, fresh, err := l.Reserve(t.Context(), reservation(t, about(fmt.Sprint("r", i), 1)))
+		if err != nil || !fresh {
+			t.Fatalf("reserve: fresh %t, error %v", fresh, err)
+		}
+		if _, fresh, err = l.Reserve(t.Context(), reservation(t, about(fmt.Sprint("r", i), 2))); err != nil || !fresh {
+			t.Fatalf("reserve behind it: fresh %t, error %v", fresh, err)
+		}
+		late := ledger.Event{Kind: ledger.EvLate}
+		rec, err := l.Append(t.Context(), first.ID, first.Fence, late)
+		must(t, err)
+		if rec.Seq != first.Seq+1 {
+			t.Errorf("after an append the write has %d events, not %d", rec.Seq, first.Seq+1)
+		}
+		res := reservation(t, asked(fmt.Sprint("with a document", i)))
+		did, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{page("acme", fmt.Sprint("p", i), 0)}, Reserve: &res,
+			Append: []ledger.Appending{{ID: first.ID, Fence: first.Fence, Events: []ledger.Event{late}}}})
+		must(t, err)
+		if !did.Fresh || did.Documents[0].Version != 1 {
+			t.Errorf("batch: %+v", did)
+		}
+		note.Name, note.Value = "a", []byte(fmt.Sprint(i))
+		note, err = l.SetNote(t.Context(), note)
+		must(t, err)
+		if note.Version != int64(i+1) {
+			t.Errorf("the note has version %d after %d changes", note.Version, i+1)
+		}
+		events, err := l.Events(t.Context(), "acme", first.ID)
+		must(t, err)
+		if want := int(first.Seq) + 2; len(events) != want {
+			t.Errorf("the write has %d events, want %d", len(events), want)
+		}
+	}
+	if notes, _, err := l.Notes(t.Context(), ""); err != nil || len(notes) != 1 {
+		t.Errorf("notes %v, error %v: records of transactions are listed", notes, err)
+	}
+}
+
+// Workers that take no locks read the same candidates, and each write is leased once.
+func TestClaimsWithoutLocks(t *testing.T) {
+	d := fresh(t)
+	o := &postgres.Options{Dialect: "simulated"}
+	ledgers := []*postgres.Ledger{d.open(o), d.open(o)}
+	const writes = 60
+	for i := range writes {
+		must(t, enqueueTo(t, ledgers[0], postgres.Outbox{Quiet: true}, true, asked(fmt.Sprint("w", i))))
+	}
+	var mu sync.Mutex
+	leased := make(map[ledger.ID]int)
+	var wg sync.WaitGroup
+	deadline := time.Now().Add(30 * time.Second)
+	for i := range 6 {
+		wg.Go(func() {
+			for time.Now().Before(deadline) {
+				recs, err := ledgers[i%2].Claim(t.Context(), ledger.Claim{Owner: fmt.Sprint("worker", i), LeaseFor: time.Hour, Limit: 10})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, rec := range recs {
+					leased[rec.ID]++
+				}
+				done := len(leased) == writes
+				mu.Unlock()
+				if done {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(leased) != writes {
+		t.Errorf("%d of %d writes were leased", len(leased), writes)
+	}
+	for id, times := range leased {
+		if times > 1 {
+			t.Errorf("write %s was leased %d times", id, times)
+		}
+	}
+}
+
+// A lease has ended when it has on each clock of the database.
+func TestClocksApart(t *testing.T) {
+	for name, by := range map[string]struct {
+		id     bool
+		reason string
+	}{"claims": {false, "the write is one of those that are due"}, "a claim by its id": {true, "the write is named"}} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t).movable()
+			l := d.open(&postgres.Options{Dialect: "an hour apart"})
+			rec, _, err := l.Reserve(t.Context(), reservation(t, asked("w")))
+			must(t, err)
+			claim := ledger.Claim{Owner: "other", LeaseFor: time.Minute, Limit: 1}
+			if by.id {
+				claim.Tenant, claim.ID = rec.Tenant, rec.ID
+			}
+			for _, step := range []struct {
+				after time.Duration
+				want  int
+			}{{rec.LeaseFor + 30*time.Minute, 0}, {time.Hour, 1}} {
+				d.move(step.after)
+				recs, err := l.Claim(t.Context(), claim)
+				must(t, err)
+				if len(recs) != step.want {
+					t.Errorf("%v after: %d were leased, want %d: %s", step.after, len(recs), step.want, by.reason)
+				}
+			}
+		})
+	}
+}
+
+// A ledger is refused in a database that lacks what it rests on, or is not known.
+func TestDialects(t *testing.T) {
+	for name, c := range map[string]struct{ named, version, want string }{
+		"PostgreSQL":             {"", "PostgreSQL 15.14 on x86_64-pc-linux-gnu", "postgres"},
+		"CockroachDB":            {"", "CockroachDB CCL v25.2.0 (x86_64-pc-linux-gnu)", "cockroachdb"},
+		"YugabyteDB":             {"", "PostgreSQL 15.12-YB-2025.2.0.0-b0 on x86_64-pc-linux-gnu", "yugabytedb"},
+		"named":                  {"cockroachdb", "PostgreSQL 15.14", "cockroachdb"},
+		"named as another":       {"postgres", "CockroachDB CCL v25.2.0", "its dialect is cockroachdb, not postgres"},
+		"no name of one":         {"oracle", "PostgreSQL 15.14", `"oracle" is not known; want one of postgres, cockroachdb, yugabytedb`},
+		"partial unique indexes": {"spanner", "PostgreSQL 14.1", "spanner cannot hold a ledger: it lacks partial unique indexes"},
+		"and another one":        {"aurora-dsql", "PostgreSQL 16", "aurora-dsql cannot hold a ledger: it lacks partial unique indexes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := postgres.DialectOf(c.named, c.version)
+			if err != nil {
+				got = err.Error()
+			}
+			if !strings.Contains(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+	d := fresh(t)
+	d.open(nil)
+	d.exec("ALTER SEQUENCE ledger_writes_n_seq CACHE 20")
+	if _, err := postgres.Open(t.Context(), d.dsn(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "CACHE 1") {
+		t.Errorf("numbers in advance: error %v, want one with the remedy", err)
+	}
+	if _, err := postgres.Open(t.Context(), d.dsn(), &postgres.Options{Dialect: "spanner"}); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("a dialect without what is needed: error %v", err)
+	}
 }

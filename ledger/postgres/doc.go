@@ -48,6 +48,19 @@
 // smaller step backwards is not detected: leases and waits then last that much longer. A jump
 // forwards ends leases early, and fences keep the former holders from changing anything.
 //
+// # Other databases
+//
+// [Options].Dialect describes a database that speaks PostgreSQL's protocol and differs from it. Where
+// SKIP LOCKED is missing or skips too much, a claim takes no locks: it reads candidates, and leases
+// each if it still has the fence that was read. Where a commit may not know its own result, the
+// ledger finds out: a change of one write is compared with the events that the write has, and each
+// other transaction begins with a row that says that it was applied, unless a row of the same name
+// that says the contrary is there first. So nothing is run again that may have been applied. Where
+// each node has a clock, the time of a change is compared only with the clock from which it was
+// read, and a lease has ended when it has on all clocks. Anything that fails with
+// 40001 is tried again as a whole. Partial unique indexes, identity columns that count up over all
+// sessions, and the UTF8 encoding are needed everywhere.
+//
 // # Trust
 //
 // Each result says whether the database is a standby and which programs may use the ledger, so

@@ -12,7 +12,7 @@ import (
 )
 
 // Statements are the texts that run while callers wait, by name.
-var Statements = newStatements("")
+var Statements = newStatements("", dialects[0])
 
 // Migrate runs migrations as a program with other ones would.
 func (l *Ledger) Migrate(ctx context.Context, texts []string) error {
@@ -126,3 +126,21 @@ func (l *Ledger) Schema() string { return l.schema }
 
 // Recent returns the tickets of the runs that are kept for the sealer, and what all takes.
 func (l *Ledger) Recent() (tickets []int64, size int) { return l.recent.Tickets() }
+
+// Skew is the most by which clocks of the simulated dialect differ.
+const Skew = 20 * time.Millisecond
+
+// The simulated dialect has everything that may be missing or different, and clocks that differ
+// less than those of a suite that moves time.
+func init() {
+	d := dialect{name: "simulated", noSkip: true, noListen: true, noCollate: true, noLockTable: true, noStandby: true, unsure: true, skew: Skew}
+	dialects = append(dialects, d)
+	d.name, d.skew = "an hour apart", time.Hour
+	dialects = append(dialects, d)
+}
+
+// DialectOf returns the name of the dialect of a database.
+func DialectOf(name, version string) (string, error) {
+	d, err := dialectOf(name, version)
+	return d.name, err
+}

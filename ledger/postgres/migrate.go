@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -48,12 +49,18 @@ func versions() []string {
 // prepare upgrades the ledger to the version of this program. A ledger of that version is not
 // changed, so that a role without the right to create tables can open it.
 func (l *Ledger) prepare(ctx context.Context, o *Options) error {
-	err := l.check(ctx)
+	err := l.speak(ctx, o.Dialect)
+	if err == nil {
+		err = l.check(ctx)
+	}
 	if err == nil {
 		err = l.migrate(ctx, versions(), o.Keys)
 	}
 	if err == nil {
 		l.keeping.Digests, err = l.openDigests(ctx, o.Keys)
+	}
+	if err == nil {
+		err = l.ordered(ctx)
 	}
 	if err == nil && o.ResetClock {
 		err = l.resetClock(ctx)
@@ -68,7 +75,10 @@ func (l *Ledger) prepare(ctx context.Context, o *Options) error {
 func (l *Ledger) check(ctx context.Context) error {
 	var encoding, readOnly string
 	var standby bool
-	const query = "SELECT current_setting('server_encoding'), current_setting('transaction_read_only'), pg_is_in_recovery()"
+	query := "SELECT current_setting('server_encoding'), current_setting('transaction_read_only'), pg_is_in_recovery()"
+	if l.dialect.noStandby {
+		query = strings.Replace(query, "pg_is_in_recovery()", "FALSE", 1)
+	}
 	err := l.read(ctx, query, nil, func(rows pgx.Rows) error {
 		_, err := pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
 			return struct{}{}, r.Scan(&encoding, &readOnly, &standby)
@@ -162,7 +172,11 @@ func (l *Ledger) migrateOnce(ctx context.Context, have int, texts []string, keys
 	return l.script(ctx, func(tx pgx.Tx) error {
 		// Not the lock of its row: a migration that then alters the table deadlocks with every
 		// program that waits for the row. Running programs can still update it.
-		if _, err := tx.Exec(ctx, qualified(l.schema, "LOCK TABLE @ledger_meta IN SHARE UPDATE EXCLUSIVE MODE")); err != nil {
+		lock := "LOCK TABLE @ledger_meta IN SHARE UPDATE EXCLUSIVE MODE"
+		if l.dialect.noLockTable {
+			lock = "SELECT 1 FROM @ledger_meta FOR UPDATE"
+		}
+		if _, err := tx.Exec(ctx, qualified(l.schema, lock)); err != nil {
 			return err
 		}
 		var locked int
@@ -171,7 +185,7 @@ func (l *Ledger) migrateOnce(ctx context.Context, have int, texts []string, keys
 			return err
 		}
 		for i, text := range texts {
-			if _, err := tx.Exec(ctx, qualified(l.schema, text), pgx.QueryExecModeSimpleProtocol); err != nil {
+			if _, err := tx.Exec(ctx, qualified(l.schema, l.dialect.plain(text)), pgx.QueryExecModeSimpleProtocol); err != nil {
 				return fmt.Errorf("migration %d: %w", have+i+1, err)
 			}
 		}
@@ -260,6 +274,9 @@ func (l *Ledger) Version(ctx context.Context) (have, known int, err error) {
 // acknowledged, most severe first. The ledger's own transactions raise synchronous_commit, which
 // is therefore not listed.
 func (l *Ledger) Weaknesses(ctx context.Context) (weak []string, err error) {
+	if l.dialect.noStandby {
+		return nil, nil
+	}
 	err = l.read(ctx, pgserver.Weaknesses, nil, func(rows pgx.Rows) error {
 		weak, err = pgx.CollectRows(rows, pgx.RowTo[string])
 		return err

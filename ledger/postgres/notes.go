@@ -68,7 +68,7 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 // putNote runs a statement that changes a note, and returns its new version, 0 for none. It is
 // not retried on another connection: it may have been applied.
 func (l *Ledger) putNote(ctx context.Context, statement string, args []any) (set ledger.Note, err error) {
-	err = l.ask(ctx, l.pool, l.sql.Text(statement), args, func(rows pgx.Rows) error {
+	err = l.change(ctx, statement, args, func(rows pgx.Rows) error {
 		var s state
 		var ns int64
 		for rows.Next() {

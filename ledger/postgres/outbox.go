@@ -166,6 +166,8 @@ func (l *Ledger) admitHeads(ctx context.Context, after string) (found []entry, t
 	switch {
 	case len(found) > 0 && errors.As(err, &pg) && !isFatal(pg): // one of them differs from the others
 		left = found
+	case locked(err): // where locks cannot be skipped
+		return nil, 0, nil
 	case err != nil:
 		return nil, 0, err
 	}

@@ -66,6 +66,9 @@ func (t *tx) refusesDocuments(f ledger.Batch) error {
 
 // Join implements [ledger.Partition].
 func (l *Ledger) Join(ctx context.Context, name string, home ledger.Partition) error {
+	if l.dialect.noLockTable {
+		return fmt.Errorf("%w: %q: a database without LOCK TABLE cannot wait for the writers of a tenant: give partitions databases in PostgreSQL", ledger.ErrPartition, name)
+	}
 	shared := ""
 	if home != nil {
 		h, ok := home.(*Ledger)

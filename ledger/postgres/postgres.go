@@ -40,6 +40,10 @@ type Options struct {
 	// password, and a function to call when the server has refused them, or nil. Not used with a
 	// Pool. Default: those of the DSN that Open got.
 	Login func(ctx context.Context) (dsn string, refused func(), err error)
+	// Dialect names what the database is: postgres, cockroachdb or yugabytedb (see
+	// [CheckDialect]). Default: what it answers to version(), where that is certain, and else
+	// postgres.
+	Dialect string
 	// Keys seal the digest key of the ledger ([ledger.KeyDigests]): a redact.Vault with the
 	// redaction keys. A digest key that is in the clear, or sealed under another key than the
 	// first, is sealed when the ledger is opened. Default: a new digest key is in the clear, and
@@ -54,6 +58,7 @@ type Ledger struct {
 	version     int // of this program
 	pool        *pgxpool.Pool
 	sql         statements
+	dialect     dialect
 	clock       clock
 	writer      *writer
 	memory      memory
@@ -95,7 +100,7 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 		o = &Options{}
 	}
 	l := &Ledger{
-		schema: o.Schema, version: len(versions()), pool: o.Pool, sql: newStatements(o.Schema), close: func() {},
+		schema: o.Schema, version: len(versions()), pool: o.Pool, close: func() {},
 		window: windowOf(o), keys: o.Keys,
 	}
 	if l.pool == nil {
@@ -124,7 +129,7 @@ func connect(ctx context.Context, dsn string, login func(context.Context) (strin
 		config.MaxConns = defaultConns
 	}
 	if config.ConnConfig.ValidateConnect == nil {
-		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+		config.ConnConfig.ValidateConnect = primary
 	}
 	if login != nil {
 		config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error { return logIn(ctx, c, login) }
@@ -134,6 +139,17 @@ func connect(ctx context.Context, dsn string, login func(context.Context) (strin
 		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
 	}
 	return pool, nil
+}
+
+// primary refuses a connection to a standby. A database that does not know of standbys has none.
+func primary(ctx context.Context, conn *pgconn.PgConn) error {
+	err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn)
+	const unknownFunction = "42883"
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == unknownFunction {
+		return nil
+	}
+	return err
 }
 
 // logIn gives a new connection the current user and password.

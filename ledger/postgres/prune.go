@@ -12,9 +12,15 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// maxPruned is how many writes one transaction reads to prune them, and keeps locked
-// meanwhile.
-const maxPruned = 128
+const (
+	// maxPruned is how many writes one transaction reads to prune them, and keeps locked
+	// meanwhile.
+	maxPruned = 128
+
+	// recordsKept is how long the record of a transaction is kept (record_transaction). It is
+	// wanted for half a minute.
+	recordsKept = 24 * time.Hour
+)
 
 // Prune implements [ledger.Maintenance]. It also deletes refused entries of the outbox, as long after
 // they were enqueued as tombstones after they were settled. Any number of workers may do it at
@@ -43,6 +49,9 @@ func (l *Ledger) Prune(ctx context.Context, p ledger.Prune) (ledger.Pruned, erro
 		return l.within(ctx, func(t *tx) error {
 			holds, err := t.holds()
 			if err != nil {
+				return err
+			}
+			if err := t.exec("forget_transactions", nanos(t.now.Add(-recordsKept))); err != nil {
 				return err
 			}
 			return t.exec("delete_refused", nanos(t.now.Add(-p.Remember)), int64(p.Limit), holds.Tenants())

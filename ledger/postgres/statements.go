@@ -61,7 +61,7 @@ var fromFiles = driver.ReadStatements(texts)
 
 // newStatements completes the texts. Tables are marked with @, so that they can be found in a schema
 // whatever the search path of the connection is.
-func newStatements(schema string) statements {
+func newStatements(schema string, d dialect) statements {
 	s := maps.Clone(fromFiles)
 	addDocuments(s)
 	addFeed(s)
@@ -76,10 +76,16 @@ func newStatements(schema string) statements {
 			s[single(name, events, false)], s[single(name, events, true)] = of.one(without, events), of.one(with, events)
 		}
 	}
-	marks := strings.NewReplacer("{guard}", take(s, "guard"), "{row}", columnsOfRow, "{found}", columnsOfFound, "{state}", columnsOfState, "{document}", columnsOfDocument)
+	guard, durable := take(s, "guard"), take(s, "durable")
+	if d.noStandby {
+		guard = strings.NewReplacer("{standby}", "FALSE", "{durable}", "''::text").Replace(guard)
+	} else {
+		guard = strings.NewReplacer("{standby}", "pg_is_in_recovery()", "{durable}", durable).Replace(guard)
+	}
+	marks := strings.NewReplacer("{guard}", guard, "{row}", columnsOfRow, "{found}", columnsOfFound, "{state}", columnsOfState, "{document}", columnsOfDocument)
 	clocks := strings.NewReplacer("{clock}", presently, "{timely}", inTime, "{lot}", strconv.Itoa(ledger.TermLot))
 	for name, text := range s {
-		s[name] = qualified(schema, fenced(clocks.Replace(marks.Replace(text))))
+		s[name] = qualified(schema, fenced(clocks.Replace(d.render(name, marks.Replace(text)))))
 	}
 	return s
 }

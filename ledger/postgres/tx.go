@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,7 +33,7 @@ const (
 	maxTries = 100
 
 	// maxPause bounds the pause before such a retry.
-	maxPause = 50 * time.Millisecond
+	maxPause = 10 * time.Millisecond
 
 	// maxReconnects bounds how often a call that cannot have reached the database is retried on
 	// another connection: a restart breaks them all at once, and the pool detects that one by
@@ -84,6 +85,15 @@ func (l *Ledger) repeat(ctx context.Context, try int, err *error) bool {
 		pause(ctx, rand.N(min(maxPause, time.Millisecond<<min(try, 10))))
 	}
 	return true
+}
+
+// change runs a statement that changes something. Collect may be called again, after a change
+// that was not applied.
+func (l *Ledger) change(ctx context.Context, statement string, args []any, collect func(rows pgx.Rows) error) error {
+	if !l.dialect.unsure {
+		return l.ask(ctx, l.pool, l.sql.Text(statement), args, collect)
+	}
+	return l.within(ctx, func(t *tx) error { return l.ask(t.ctx, t.pgx, l.sql.Text(statement), args, collect) })
 }
 
 // do runs a statement whose result no caller depends on, and which may be applied twice.
@@ -189,6 +199,8 @@ type tx struct {
 	ctx context.Context
 	pgx pgx.Tx
 	now time.Time // the database's, at the reading or at the last call of present
+	// record is the name under which it records that it was applied, "" for none.
+	record string
 	// read is the reading of the database's clock, and when the time at which it arrived.
 	read int64
 	when time.Time
@@ -225,11 +237,16 @@ var (
 )
 
 func (l *Ledger) once(ctx context.Context, begin string, f func(t *tx) error) error {
+	record := ""
+	if l.dialect.unsure {
+		record = newRecord()
+		begin += "; " + strings.Replace(l.sql.Text("record_transaction"), "{name}", record, 1)
+	}
 	begun, err := l.pool.BeginTx(ctx, pgx.TxOptions{BeginQuery: begin})
 	if err != nil {
 		return fmt.Errorf("%w: %w", l.brokenRead(ctx, err), errNotAsked)
 	}
-	t := &tx{l: l, ctx: ctx, pgx: begun}
+	t := &tx{l: l, ctx: ctx, pgx: begun, record: record}
 	err = t.readTime()
 	if err == nil {
 		err = f(t)
@@ -270,7 +287,12 @@ func (t *tx) commit() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.ctx), patience)
 	defer cancel()
 	if err := t.pgx.Commit(ctx); err != nil {
-		return t.l.broken(err)
+		if err = t.l.broken(err); !errors.Is(err, ledger.ErrUnsure) || t.record == "" {
+			return err
+		}
+		if err = t.l.conclude(t.record, err); err != nil {
+			return err
+		}
 	}
 	for _, r := range t.stored {
 		t.l.memory.keep(r)

@@ -63,7 +63,7 @@ func (l *Ledger) listenToOthers() {
 	w := &l.wake
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.listening {
+	if !w.listening && !l.dialect.noListen {
 		w.listening = true
 		w.run(l.listen)
 	}
@@ -88,6 +88,9 @@ func (l *Ledger) announce(stored ...change) {
 }
 
 func (l *Ledger) notifyOthers(work, news bool) {
+	if l.dialect.noListen {
+		return
+	}
 	w := &l.wake
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -59,6 +59,16 @@ type operation struct {
 	fate    driver.Fate
 	done    chan answer // of capacity 1: the caller may be gone
 	change  change
+	unsure  []change // attempts whose result is not known
+	refused bool     // after them one was not applied
+}
+
+// fails answers an operation. What may have been applied is not known to have failed.
+func (o *operation) fails(err error) {
+	if len(o.unsure) > 0 {
+		err = fmt.Errorf("%w: %w: %w", ledger.ErrUnavailable, ledger.ErrUnsure, err)
+	}
+	o.done <- answer{err: err}
 }
 
 // answer is the result of a change. It was not applied when the write was not as expected: it
@@ -81,7 +91,7 @@ type writer struct {
 	closed  bool
 	idle    chan struct{} // closed when the last flush of a closed writer ends
 
-	commits, operations atomic.Int64
+	commits, operations, attempts atomic.Int64
 }
 
 func newWriter(l *Ledger) *writer { return &writer{l: l, idle: make(chan struct{})} }
@@ -208,23 +218,29 @@ func (w *writer) flush(batch []*operation) {
 
 func answerAll(batch []*operation, err error) {
 	for _, o := range batch {
-		o.done <- answer{err: err}
+		o.fails(err)
 	}
 }
 
 // attempt stores what it can of a batch in one transaction, answers those operations, and returns
 // the rest. An error concerns all of the rest.
 func (w *writer) attempt(ctx context.Context, batch []*operation) (rest []*operation, err error) {
+	if batch, err = w.settle(ctx, batch); err != nil || len(batch) == 0 {
+		return batch, err
+	}
 	conn, err := w.l.pool.Acquire(ctx)
 	if err != nil {
 		return batch, w.l.failed(err, false)
 	}
 	defer conn.Release()
 	now, known := w.l.clock.guess()
-	if !known {
+	if !known || w.l.dialect.skew > 0 { // the reading may be of another node
 		if now, err = w.l.time(ctx, conn); err != nil {
 			return batch, fmt.Errorf("%w: %w", err, errNotAsked)
 		}
+	}
+	if w.l.dialect.unsure {
+		now = w.distinct(now)
 	}
 	batch, rest = prepare(batch, now)
 	if len(batch) == 0 {
@@ -246,7 +262,7 @@ func prepare(batch []*operation, now time.Time) (ready, rest []*operation) {
 		c, err := o.prepare(now)
 		switch {
 		case err != nil:
-			o.done <- answer{err: err}
+			o.fails(err)
 		case seen[c.rec.ID]:
 			rest = append(rest, o)
 		default:
@@ -287,7 +303,14 @@ func (w *writer) store(ctx context.Context, conn *pgxpool.Conn, batch []*operati
 	}
 	results, err := w.l.run(ctx, conn, &statements)
 	if err != nil {
-		return batch, w.l.broken(w.l.late(err))
+		err = w.l.broken(w.l.late(err))
+		if w.l.dialect.unsure && errors.Is(err, ledger.ErrUnsure) {
+			for _, o := range slices.Concat(parts...) {
+				o.unsure = append(o.unsure, o.change)
+			}
+			err = fmt.Errorf("%w: %s: the result of a commit was lost: %s", errAgain, w.l.name, err.Error())
+		}
+		return batch, err
 	}
 	w.commits.Add(1)
 	for i, got := range results {
@@ -342,6 +365,11 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 	l.clock.observe(got.state.now)
 	for _, o := range part {
 		n, applied := got.numbers[o.change.rec.ID]
+		if !applied && len(o.unsure) > 0 { // by the earlier attempt, or another caller
+			o.refused = true
+			again = append(again, o)
+			continue
+		}
 		if applied {
 			w.operations.Add(1)
 			l.keepRun(n, o.change)
@@ -350,7 +378,7 @@ func (w *writer) answer(got stored, part []*operation, now time.Time) (again []*
 		o.change.rec.Now = now
 		o.done <- answer{applied: applied, row: row{n: n, rec: o.change.rec}}
 	}
-	return nil
+	return again
 }
 
 func changes(part []*operation) []change {

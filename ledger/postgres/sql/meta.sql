@@ -20,12 +20,15 @@ INSERT INTO @ledger_meta (one, version, compatible_from, newest) VALUES (1, 0, 1
 
 -- name: guard
 g AS MATERIALIZED (
-	SELECT m.version, m.compatible_from, m.newest, m.sealing, m.partition <> '' AS fenced, pg_is_in_recovery() AS standby,
+	SELECT m.version, m.compatible_from, m.newest, m.sealing, m.partition <> '' AS fenced, {standby} AS standby,
 		(extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 AS now,
-		CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
-			THEN set_config('synchronous_commit', 'on', true) ELSE '' END AS durable
+		{durable} AS durable
 	FROM @ledger_meta AS m
 	WHERE m.one = 1)
+
+-- name: durable
+CASE WHEN current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')
+			THEN set_config('synchronous_commit', 'on', true) ELSE '' END
 
 -- name: state
 -- The state of the database only.
@@ -38,6 +41,11 @@ WHERE one = (SELECT m.one FROM @ledger_meta AS m WHERE m.newest < $2 FOR UPDATE 
 
 -- name: digest_key
 SELECT digest_key FROM @ledger_meta
+
+-- name: cached
+-- Whether sequences of the ledger give numbers out in advance.
+SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_sequences AS s WHERE s.sequencename LIKE 'ledger\_%' AND s.cache_size > 1
+	AND s.schemaname = (SELECT n.nspname FROM pg_catalog.pg_class AS m JOIN pg_catalog.pg_namespace AS n ON n.oid = m.relnamespace WHERE m.oid = '@ledger_meta'::regclass))
 
 -- name: foreign
 SELECT a.what || ' ' || a.name || ' on ' || c.relname

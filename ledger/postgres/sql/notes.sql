@@ -5,6 +5,23 @@ FROM g LEFT JOIN @ledger_notes AS o
 	ON o.name >= $1::text AND substr(o.name, 1, length($1::text)) = $1::text AND length(o.value) > 0
 ORDER BY o.name
 
+-- name: conclude
+-- Records that a transaction was not applied, unless it has recorded that it was
+-- (record_transaction). It waits for a transaction that may still be. Its note is empty,
+-- and so is never listed.
+INSERT INTO @ledger_notes (name, version, value, at) VALUES ($1::text, -1, '', {clock}) ON CONFLICT DO NOTHING
+
+-- name: concluded
+SELECT o.version >= 0 FROM @ledger_notes AS o WHERE o.name = $1::text
+
+-- name: record_transaction
+-- The first statement of a transaction, without parameters, which records that it was
+-- applied.
+INSERT INTO @ledger_notes (name, version, value, at) VALUES ('{name}', 0, '', {clock})
+
+-- name: forget_transactions
+DELETE FROM @ledger_notes WHERE name > '!' AND name < '"' AND at < $1::bigint
+
 -- name: insert_note
 -- Creates a note that does not exist or was removed. The row of a removed note remains,
 -- with its version, so that no later note of the same name is mistaken for it.

@@ -37,27 +37,28 @@ FROM g LEFT JOIN walk AS p ON TRUE
 LEFT JOIN LATERAL (SELECT array_agg(x.due) AS due FROM (
 	SELECT w.due FROM @ledger_writes AS w
 	WHERE w.destination = p.destination AND w.tenant = p.tenant AND w.state = p.state
-		AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now AND w.damaged IS NULL AND {owned:p.tenant}
+		AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now - {skew} AND w.damaged IS NULL AND {owned:p.tenant}
 	ORDER BY w.due
 	LIMIT greatest($5::bigint, $6::bigint / (SELECT greatest(count(*), 1) FROM walk))) AS x) AS d ON TRUE
 ORDER BY p.step
 
 -- name: lend
 -- Leases the oldest due of some parties, a given number of each. Rows that another
--- worker is leasing are skipped.
+-- worker is leasing are skipped, or, where it takes no locks, found to be changed. If
+-- those delayed it, it ends with an error.
 WITH {guard},
 picked AS (
-	SELECT x.id, p.lease FROM g CROSS JOIN unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::bigint[]) AS p (destination, tenant, state, share, lease)
+	SELECT x.id, x.fence, p.lease FROM g CROSS JOIN unnest($3::text[], $4::text[], $5::text[], $6::bigint[], $8::bigint[]) AS p (destination, tenant, state, share, lease)
 	CROSS JOIN LATERAL (
-		SELECT w.id FROM @ledger_writes AS w
+		SELECT w.id, w.fence FROM @ledger_writes AS w
 		WHERE w.destination = p.destination AND w.tenant = p.tenant AND w.state = p.state
-			AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now AND w.damaged IS NULL
+			AND w.due <= g.now AND w.due IS NOT NULL AND w.lease_until <= g.now - {skew} AND w.damaged IS NULL
 		ORDER BY w.due LIMIT p.share FOR UPDATE SKIP LOCKED) AS x
 	WHERE g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint AND {owned:p.tenant}),
 w AS (UPDATE @ledger_writes AS w SET owner = $7, lease_for = picked.lease, lease_until = least(g.now::numeric + picked.lease, 9223372036854775807)::bigint, fence = w.fence + 1
-	FROM picked CROSS JOIN g WHERE w.id = picked.id
-	RETURNING w.*)
-SELECT {state}, {row} FROM g LEFT JOIN w ON TRUE
+	FROM picked CROSS JOIN g WHERE w.id = picked.id{free}
+	RETURNING w.*, {clock} AS stored)
+SELECT {state}, {row} FROM g LEFT JOIN w ON 1 = 1 / {timely}
 
 -- name: lend_one
 -- Leases one write, if that is allowed: $6 takes it before it is due; $8 are paused
@@ -67,7 +68,7 @@ SELECT {state}, {row} FROM g LEFT JOIN w ON TRUE
 WITH {guard},
 w AS (UPDATE @ledger_writes AS w SET owner = $5, lease_for = $7, lease_until = least(g.now::numeric + $7::bigint, 9223372036854775807)::bigint, fence = w.fence + 1
 	FROM g
-	WHERE w.id = $3 AND w.tenant = $4 AND w.queued_behind IS NULL AND NOT w.tombstone AND w.state <> 'entrusted' AND (w.lease_until <= g.now OR w.owner = NULLIF($10::text, ''))
+	WHERE w.id = $3 AND w.tenant = $4 AND w.queued_behind IS NULL AND NOT w.tombstone AND w.state <> 'entrusted' AND (w.lease_until <= g.now - {skew} OR w.owner = NULLIF($10::text, ''))
 		AND ($6::boolean OR w.due <= g.now)
 		AND NOT (w.state = 'queued' AND w.destination = ANY ($8::text[])) AND NOT w.destination = ANY ($9::text[])
 		AND g.compatible_from <= $1 AND NOT g.standby AND g.newest <= g.now + $2::bigint AND {owned:w.tenant}
