@@ -198,6 +198,27 @@ func TestDoWaitsForAReviewerForDays(t *testing.T) {
 	}
 }
 
+// The outcome of a step is the last one, with nothing of those before.
+func TestTheLastOutcomeIsTheResult(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	steps := []engine.Step{
+		{Next: engine.NextDecision, After: time.Minute, Outcome: engine.Outcome{ID: "wr_1", Status: "review", Refusal: &ledger.Refusal{Code: "busy"}, QueuedBehind: "wr_0"}},
+		{Next: engine.NextResult, Outcome: engine.Outcome{ID: "wr_1", Status: ledger.Verified}},
+	}
+	env.RegisterActivityWithOptions(func(context.Context, intent.WriteIntent, bool) (s engine.Step, err error) {
+		s, steps = steps[0], steps[1:]
+		return s, nil
+	}, activity.RegisterOptions{Name: temporal.ActivityType})
+	env.RegisterWorkflow(chargeFlow)
+	env.ExecuteWorkflow(chargeFlow, order("A-1", ""))
+	var out engine.Outcome
+	if err := env.GetWorkflowResult(&out); err != nil || out.Status != ledger.Verified || out.Refusal != nil || out.QueuedBehind != "" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
 func TestACancelledWaitDoesNotSayThatNothingIsSent(t *testing.T) {
 	f := newFixture(t)
 	env := run(t, f, worker.Options{}, func(env *testsuite.TestWorkflowEnvironment) {

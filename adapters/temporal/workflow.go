@@ -29,8 +29,9 @@ const heartbeat = 15 * time.Second
 // type "readback.refused" after a request that was refused. After any other error, a cancellation
 // too, the write may have been sent, and continues: Do with the same step returns its outcome.
 //
-// Do keeps the [workflow.ActivityOptions] of ctx but for the activity ID. Default: an attempt of
-// one minute with heartbeats, and retries without end.
+// Do keeps the [workflow.ActivityOptions] of ctx but for the activity ID, and waits for the end of
+// an attempt that is cancelled. Default: an attempt of one minute with heartbeats, and retries
+// without end.
 func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome, error) {
 	info := workflow.GetInfo(ctx)
 	reset := info.OriginalRunID != "" && info.OriginalRunID != info.WorkflowExecution.RunID
@@ -44,15 +45,17 @@ func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome
 	}
 	ctx = workflow.WithActivityOptions(ctx, o)
 	began := workflow.Now(ctx)
-	var s engine.Step
+	var last engine.Outcome
 	for {
+		var s engine.Step // decoding keeps what is not in the text
 		err := workflow.ExecuteActivity(ctx, ActivityType, w, reset || info.Attempt > 1).Get(ctx, &s)
 		if err != nil {
-			return failed(ctx, step, s.Outcome, err)
+			return failed(ctx, step, last, err)
 		}
 		if s.Next != engine.NextDecision {
 			return s.Outcome, nil
 		}
+		last = s.Outcome
 		wait := max(s.After, workflow.Now(ctx).Sub(began)/4)
 		workflow.GetSignalChannel(ctx, Decided(s.Outcome.ID)).ReceiveWithTimeout(ctx, wait, nil)
 	}
@@ -62,15 +65,14 @@ func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome
 // that never claims that nothing was sent where that is unknown.
 func failed(ctx workflow.Context, step string, last engine.Outcome, err error) (engine.Outcome, error) {
 	var app *sdk.ApplicationError
-	if errors.As(err, &app) && app.NonRetryable() {
-		if app.HasDetails() {
-			_ = app.Details(&last) // the error has the text, too
-		}
-		return last, err
-	}
 	var canceled *sdk.CanceledError
-	if errors.As(err, &canceled) && canceled.HasDetails() {
-		_ = canceled.Details(&last) // else the last outcome it is
+	var out engine.Outcome
+	known := errors.As(err, &app) && app.Details(&out) == nil || errors.As(err, &canceled) && canceled.Details(&out) == nil
+	if known && out.ID != "" {
+		last = out
+	}
+	if app != nil && app.NonRetryable() {
+		return last, err
 	}
 	text := fmt.Sprintf("the write of step %q may have been sent, and continues; the step returns its outcome when it runs again", step)
 	if last.ID != "" {
