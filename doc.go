@@ -67,6 +67,9 @@
 //   - [github.com/readback-go/readback/readbacktest]: faults, kills and replays for the tests of
 //     your own programs; readbacktest/fault is its fault model.
 //
+// The folder adapters has a module for each workflow engine, such as adapters/temporal: a step of
+// the engine is a write. docs/guide/engines.md describes them.
+//
 // # The program
 //
 // cmd/readback is [github.com/readback-go/readback/command], which reads the configuration and
