@@ -85,12 +85,12 @@ func openTrial(ctx context.Context, t trial, log *slog.Logger) (session, error) 
 	if err != nil {
 		return session{}, err
 	}
-	c, err := orders.NewConnector(t.Destination, declared(), nil)
+	c, err := orders.NewConnector(t.Destination, declared(t.Reads), nil)
 	if err != nil {
 		return session{}, errors.Join(err, l.Close())
 	}
 	var reg connectors.Registry
-	err = reg.Register("orders", connectors.Destination{Connector: c, Profiles: map[string]connectors.Profile{orders.Kind: declared().Profile()}})
+	err = reg.Register("orders", connectors.Destination{Connector: c, Profiles: map[string]connectors.Profile{orders.Kind: declared(t.Reads).Profile()}})
 	if err != nil {
 		return session{}, errors.Join(err, l.Close())
 	}
@@ -113,12 +113,16 @@ func openTrial(ctx context.Context, t trial, log *slog.Logger) (session, error) 
 // keep it.
 const horizon = 2 * time.Second
 
-// declared is the destination: strong reads, and stamps. It knows neither keys nor unique orders.
-func declared() orders.Options {
+// declared is the destination: strong reads, and stamps. Under faults it knows neither keys nor unique orders. For the
+// rates orders are unique and none is taken back, so that each is read once, after it was made.
+func declared(once bool) orders.Options {
 	o := orders.Plain.Options()
 	o.Horizon, o.Rollback = connectors.Within(horizon), connectors.Within(horizon)
 	o.Recheck = connectors.Bound{} // when the rollback has passed
 	o.SendTimeout, o.ReadTimeout = longestAttempt, longestAttempt
+	if once {
+		o.Unique, o.Rollback = true, connectors.Bound{}
+	}
 	return o
 }
 
@@ -162,7 +166,7 @@ func call(ctx context.Context, c *http.Client, method, to string, body []byte) e
 // write is the step with readback.
 func (o order) write() intent.WriteIntent {
 	return intent.WriteIntent{
-		Tenant: tenant, Tool: "charge", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
+		Tenant: tenant, Tool: "charge", IdempotencyKey: o.Reference, Destination: "orders", Kind: orders.Kind, Write: intent.Create,
 		Key:    intent.Fields{"order_id": o.Reference},
 		Expect: intent.Fields{"amount_cents": json.Number(fmt.Sprint(cents)), "customer": o.Customer, "description": o.Description},
 	}
@@ -393,14 +397,14 @@ func restateTrial(ctx context.Context, t trial, log *slog.Logger, charge func(co
 	serving, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	service := server.NewRestate().WithLogger(log.Handler(), true).Bind(
-		restate.NewService(t.Batch).Handler("charge", restate.NewServiceHandler(flow)))
+		restate.NewService("orders-"+t.Batch).Handler("charge", restate.NewServiceHandler(flow)))
 	go func() { served <- service.Start(serving, t.Service) }()
 	stop := func() error { cancel(); return <-served }
 	if err := registerDeployment(ctx, t.Admin, "http://"+t.Service); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 300}
-	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), t.Batch, "charge")
+	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), "orders-"+t.Batch, "charge")
 	return session{
 		write: func(ctx context.Context, o order) error {
 			_, err := callee.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))

@@ -55,7 +55,9 @@ func TestAccount(t *testing.T) {
 		{"no report", nil, 1, "", tally{Open: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			place, err := openShop(trouble{faults: c.faults}, 1)
+			o := declared(false)
+			o.Faults = c.faults
+			place, err := openShop(o, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -27,10 +27,11 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 )
 
-// The size of one cell of the table, and the longest that it may take.
+// The size of one cell of the table, the longest that it may take, and when no further one begins.
 const (
 	ordersOfACell = 600
-	longestCell   = 40 * time.Second
+	longestCell   = 100 * time.Second
+	longestRun    = 8 * time.Minute
 	killEvery     = 100 // requests that make an order
 )
 
@@ -58,10 +59,10 @@ func of(k orders.FaultKind, chance float64, delay time.Duration) orders.Fault {
 
 // engineNames are in the order of the table, with what each needs.
 var engineNames = []contender{
-	{name: "Temporal", store: postgresStore, needs: temporalProgram},
 	{name: "River", store: postgresStore},
 	{name: "DBOS", store: postgresStore},
 	{name: "Restate", store: postgresStore, needs: restateProgram},
+	{name: "Temporal", store: postgresStore, needs: temporalProgram},
 }
 
 // end is what is known of an order by its workflow, or by readback.
@@ -116,15 +117,17 @@ func account(w *orders.World, references []string, reported map[string]end) tall
 type shop struct {
 	World *orders.World
 	URL   string
-	posts int
 	mu    sync.Mutex
+	posts int
+	calls int
 	kill  func() // nil: never
 	stop  func() error
 }
 
-func openShop(x trouble, seed uint64) (*shop, error) {
-	o := declared()
-	o.Seed, o.Faults = seed, x.faults
+// latency is how long each call of the destination takes where rates are measured.
+const latency = 20 * time.Millisecond
+
+func openShop(o orders.Options, wait time.Duration) (*shop, error) {
 	world, err := orders.New(o)
 	if err != nil {
 		return nil, err
@@ -138,6 +141,9 @@ func openShop(x trouble, seed uint64) (*shop, error) {
 	served := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		before, after := s.arrives(r)
 		before()
+		if wait > 0 {
+			<-time.After(wait)
+		}
 		if r.Context().Err() != nil { // the request arrived although its sender is dead
 			r = r.WithContext(context.WithoutCancel(r.Context()))
 		}
@@ -160,11 +166,12 @@ func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
 func (s *shop) arrives(r *http.Request) (before, after func()) {
 	nothing := func() {}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
 	if r.Method != http.MethodPost {
 		return nothing, nothing
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.posts++
 	switch {
 	case s.kill == nil || s.posts%killEvery != 0 || s.posts > 6*killEvery:
@@ -348,7 +355,9 @@ func (s *servers) trial(t trial) (trial, func() error, error) {
 
 // cell runs the orders of one cell of the table.
 func (s *servers) cell(ctx context.Context, name string, with bool, n int, x trouble, seed uint64) (result tally, err error) {
-	place, err := openShop(x, seed)
+	o := declared(false)
+	o.Seed, o.Faults = seed, x.faults
+	place, err := openShop(o, 0)
 	if err != nil {
 		return tally{}, err
 	}
@@ -470,7 +479,7 @@ func (s *servers) throughput(ctx context.Context, name string, rounds, callers i
 }
 
 func (s *servers) turn(ctx context.Context, name string, with bool, round, callers int, each time.Duration) (rate float64, err error) {
-	place, err := openShop(trouble{}, 0)
+	place, err := openShop(declared(true), latency)
 	if err != nil {
 		return 0, err
 	}
@@ -494,7 +503,13 @@ func (s *servers) turn(ctx context.Context, name string, with bool, round, calle
 	}
 	began := time.Now()
 	writes, err := writeWith(ctx, q, t.Batch, callers, each)
-	return float64(writes) / time.Since(began).Seconds(), err
+	rate = float64(writes) / time.Since(began).Seconds()
+	place.mu.Lock()
+	defer place.mu.Unlock()
+	if err == nil && place.calls != 2*(callers+writes) {
+		err = fmt.Errorf("%d workflows made %d calls of the destination, want two each", callers+writes, place.calls)
+	}
+	return rate, err
 }
 
 // enginesTable is the document: the faults, then the rates.
@@ -569,15 +584,26 @@ func runEngines(ctx context.Context, w io.Writer, o options, only, page string) 
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string]rates{}, before: loadAverage()}
-	for i, c := range present {
+	end := time.Now().Add(longestRun)
+	for _, c := range present {
 		e.names = append(e.names, c.name)
-		if o.rounds > 0 {
-			if e.rates[c.name], err = s.throughput(ctx, c.name, o.rounds, o.callers, o.each); err != nil {
-				return err
-			}
-		}
 		e.cells[c.name] = map[string][2]tally{}
+		if o.rounds == 0 {
+			continue
+		}
+		r, err := s.throughput(ctx, c.name, o.rounds, o.callers, o.each)
+		if err != nil {
+			return err
+		}
+		e.rates[c.name] = r
+		fmt.Fprintf(w, "%s, workflows a second: alone %.1f, with readback %.1f\n", c.name, r.alone, r.with)
+	}
+	for i, c := range present {
 		for j, x := range troubles {
+			if time.Now().After(end) {
+				fmt.Fprintf(w, "%s, %s is left out: the run has taken %s.\n", c.name, x.name, longestRun)
+				continue
+			}
 			// Both at once: most of the time is waiting.
 			var pair [2]tally
 			var errs [2]error

@@ -39,7 +39,7 @@ func main() {
 	engines := flag.Bool("engines", false, "measure workflow engines alone and with readback, under faults, instead")
 	page := flag.String("page", "", "with -engines: the page whose table is replaced; default none")
 	flag.IntVar(&o.orders, "orders", ordersOfACell, "with -engines: the orders of each cell")
-	flag.IntVar(&o.callers, "callers", 128, "with -engines: the callers that wait for a workflow each, for the rates")
+	flag.IntVar(&o.callers, "callers", 64, "with -engines: the callers that wait for a workflow each, for the rates")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
