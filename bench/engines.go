@@ -18,12 +18,14 @@ import (
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 	dbosadapter "github.com/readback-go/readback/adapters/dbos"
+	restateadapter "github.com/readback-go/readback/adapters/restate"
 	riveradapter "github.com/readback-go/readback/adapters/river"
 	temporaladapter "github.com/readback-go/readback/adapters/temporal"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 	restate "github.com/restatedev/sdk-go"
 	"github.com/restatedev/sdk-go/ingress"
@@ -35,6 +37,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
@@ -68,9 +71,16 @@ type trial struct {
 func (t trial) reference(i int) string { return fmt.Sprintf("%s-%d", t.Batch, i) }
 
 // underTest are the engines, by name. Each runs a workflow or a job of one step for an order. The step is
-// charge, or with e a write of readback.
-var underTest = map[string]func(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error){
+// charge, or with an engine of readback a write.
+var underTest = map[string]func(ctx context.Context, t trial, log *slog.Logger, by step) (session, error){
 	"Temporal": temporalTrial, "River": riverTrial, "DBOS": dbosTrial, "Restate": restateTrial,
+}
+
+// step is what the one step of a workflow does.
+type step struct {
+	charge func(context.Context, order) error // nil with readback
+	engine *engine.Engine                     // nil alone
+	ledger ledger.Ledger
 }
 
 // openTrial starts a worker in this process. Its session's write begins the workflow of an order, if it has
@@ -79,7 +89,7 @@ func openTrial(ctx context.Context, t trial, log *slog.Logger) (session, error) 
 	shop := &http.Client{Timeout: longestAttempt, Transport: &http.Transport{MaxIdleConnsPerHost: 300}}
 	charge := func(ctx context.Context, o order) error { return charge(ctx, shop, t, o) }
 	if !t.With {
-		return underTest[t.Engine](ctx, t, log, charge, nil)
+		return underTest[t.Engine](ctx, t, log, step{charge: charge})
 	}
 	l, err := postgres.Open(ctx, t.Ledger, nil)
 	if err != nil {
@@ -100,7 +110,7 @@ func openTrial(ctx context.Context, t trial, log *slog.Logger) (session, error) 
 	worked := make(chan error, 1)
 	go func() { worked <- e.Work(working, nil) }() // what no workflow asks for any more, such as rechecks
 	closed := func() error { stop(); err := <-worked; e.Close(); return errors.Join(err, l.Close()) }
-	s, err := underTest[t.Engine](ctx, t, log, nil, e)
+	s, err := underTest[t.Engine](ctx, t, log, step{engine: e, ledger: l})
 	if err != nil {
 		return session{}, errors.Join(err, closed())
 	}
@@ -174,7 +184,7 @@ func (o order) write() intent.WriteIntent {
 
 const tenant = "acme"
 
-func temporalTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+func temporalTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var c client.Client
@@ -200,20 +210,20 @@ func temporalTrial(ctx context.Context, t trial, log *slog.Logger, charge func(c
 	}
 	retries := &sdk.RetryPolicy{InitialInterval: firstRetry, MaximumInterval: lastRetry}
 	flow := func(ctx workflow.Context, o order) error {
-		if e != nil {
+		if by.engine != nil {
 			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{HeartbeatTimeout: longestAttempt, RetryPolicy: retries})
 			_, err := temporaladapter.Do(ctx, "charge", o.write())
 			return err
 		}
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: longestAttempt, RetryPolicy: retries})
-		return workflow.ExecuteActivity(ctx, charge, o).Get(ctx, nil)
+		return workflow.ExecuteActivity(ctx, "charge", o).Get(ctx, nil)
 	}
 	w := worker.New(c, t.Batch, worker.Options{})
 	w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: "charge"})
-	if e != nil {
-		temporaladapter.Register(w, e)
+	if by.engine != nil {
+		temporaladapter.Register(w, by.engine)
 	} else {
-		w.RegisterActivity(charge)
+		w.RegisterActivityWithOptions(by.charge, activity.RegisterOptions{Name: "charge"})
 	}
 	if err := w.Start(); err != nil {
 		c.Close()
@@ -243,7 +253,7 @@ func (soon) NextRetry(job *rivertype.JobRow) time.Time {
 	return time.Now().Add(min(firstRetry<<min(len(job.Errors), 10), lastRetry))
 }
 
-func riverTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+func riverTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
 	p, err := poolOf(ctx, t.Database)
 	if err != nil {
 		return session{}, err
@@ -268,14 +278,14 @@ func riverTrial(ctx context.Context, t trial, log *slog.Logger, charge func(cont
 		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
 		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: firstRetry,
 	}
-	if e != nil {
-		config.Middleware = []rivertype.Middleware{riveradapter.NewMiddleware(e, riveradapter.Intent[riverJob](func(job riverJob) (intent.WriteIntent, error) {
+	if by.engine != nil {
+		config.Middleware = []rivertype.Middleware{riveradapter.NewMiddleware(by.engine, riveradapter.Intent[riverJob](func(job riverJob) (intent.WriteIntent, error) {
 			w := job.Order.write()
 			w.Workflow = job.Order.Reference
 			return w, nil
 		}).Jobs())}
 	}
-	river.AddWorker(config.Workers, river.WorkFunc(func(ctx context.Context, job *river.Job[riverJob]) error { return charge(ctx, job.Args.Order) }))
+	river.AddWorker(config.Workers, river.WorkFunc(func(ctx context.Context, job *river.Job[riverJob]) error { return by.charge(ctx, job.Args.Order) }))
 	c, err := river.NewClient(driver, config)
 	if err != nil {
 		p.Close()
@@ -329,17 +339,17 @@ func riverTrial(ctx context.Context, t trial, log *slog.Logger, charge func(cont
 	}, nil
 }
 
-func dbosTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+func dbosTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
 	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", ApplicationVersion: "1", DatabaseURL: t.Database, Logger: log})
 	if err != nil {
 		return session{}, err
 	}
 	flow := func(ctx dbos.Context, o order) (string, error) {
-		if e != nil {
-			_, err := dbosadapter.Write(ctx, e, "charge", o.write())
+		if by.engine != nil {
+			_, err := dbosadapter.Write(ctx, by.engine, "charge", o.write())
 			return o.Reference, err
 		}
-		return dbos.RunAsStep(ctx, func(ctx context.Context) (string, error) { return o.Reference, charge(ctx, o) },
+		return dbos.RunAsStep(ctx, func(ctx context.Context) (string, error) { return o.Reference, by.charge(ctx, o) },
 			dbos.WithStepName("charge"), dbos.WithStepMaxRetries(100), dbos.WithStepBaseInterval(firstRetry), dbos.WithStepMaxInterval(lastRetry))
 	}
 	dbos.RegisterWorkflow(c, flow, dbos.WithWorkflowName("charge"))
@@ -359,52 +369,33 @@ func dbosTrial(ctx context.Context, t trial, log *slog.Logger, charge func(conte
 	}, nil
 }
 
-func restateTrial(ctx context.Context, t trial, log *slog.Logger, charge func(context.Context, order) error, e *engine.Engine) (session, error) {
+func restateTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
 	alone := func(ctx restate.Context, o order) (string, error) {
-		return restate.Run(ctx, func(ctx restate.RunContext) (string, error) { return o.Reference, charge(ctx, o) },
+		return restate.Run(ctx, func(ctx restate.RunContext) (string, error) { return o.Reference, by.charge(ctx, o) },
 			restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
 	}
+	writes := &restateadapter.Writes{Service: "orders-" + t.Batch, Engine: by.engine, Ledger: by.ledger}
 	with := func(ctx restate.Context, o order) (string, error) {
 		w := o.write()
-		w.Workflow, w.Step = engine.WorkflowName("restate", t.Batch, o.Reference), "charge"
-		for {
-			s, err := restate.Run(ctx, func(ctx restate.RunContext) (engine.Step, error) {
-				attempt, cancel := context.WithTimeout(ctx, 10*time.Second)
-				defer cancel()
-				s, err := e.Step(attempt, w, 0)
-				if err != nil && s.Next == engine.NextFail {
-					return s, restate.TerminalErrorf("%s", err)
-				}
-				return s, err
-			}, restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
-			switch {
-			case err != nil:
-				return "", err
-			case s.Next == engine.NextResult:
-				return o.Reference, nil
-			case s.Next == engine.NextFail:
-				return "", restate.TerminalErrorf("%s", s.Outcome.Text)
-			}
-			if err := restate.Sleep(ctx, s.After); err != nil {
-				return "", err
-			}
-		}
+		w.Workflow = o.Reference // by default the server does not pass the idempotency key on
+		_, err := writes.Do(ctx, "charge", w)
+		return o.Reference, err
 	}
 	flow := alone
-	if e != nil {
+	if by.engine != nil {
 		flow = with
 	}
 	serving, cancel := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	service := server.NewRestate().WithLogger(log.Handler(), true).Bind(
-		restate.NewService("orders-"+t.Batch).Handler("charge", restate.NewServiceHandler(flow)))
+		restate.NewService(writes.Service).Handler("charge", restate.NewServiceHandler(flow)))
 	go func() { served <- service.Start(serving, t.Service) }()
 	stop := func() error { cancel(); return <-served }
 	if err := registerDeployment(ctx, t.Admin, "http://"+t.Service); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 300}
-	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), "orders-"+t.Batch, "charge")
+	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), writes.Service, "charge")
 	return session{
 		write: func(ctx context.Context, o order) error {
 			_, err := callee.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))

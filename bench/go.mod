@@ -7,7 +7,7 @@ require (
 	github.com/dustin/go-humanize v1.1.0
 	github.com/jackc/pgx/v5 v5.11.0
 	github.com/readback-go/readback v0.0.0
-	github.com/restatedev/sdk-go v1.0.0
+	github.com/restatedev/sdk-go v1.2.0
 	github.com/riverqueue/river v0.51.2
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.51.2
 	go.temporal.io/api v1.64.3
@@ -58,6 +58,7 @@ require (
 	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
 	github.com/pb33f/ordered-map/v2 v2.3.1 // indirect
 	github.com/readback-go/readback/adapters/dbos v0.0.0
+	github.com/readback-go/readback/adapters/restate v0.0.0
 	github.com/readback-go/readback/adapters/river v0.0.0
 	github.com/readback-go/readback/adapters/temporal v0.0.0
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -101,3 +102,5 @@ replace github.com/readback-go/readback/adapters/temporal => ../adapters/tempora
 replace github.com/readback-go/readback/adapters/river => ../adapters/river
 
 replace github.com/readback-go/readback/adapters/dbos => ../adapters/dbos
+
+replace github.com/readback-go/readback/adapters/restate => ../adapters/restate
