@@ -158,7 +158,7 @@ func Wake(c dbos.Client, workflow string, id ledger.ID, webhookID string) error 
 	escaped := all[strings.LastIndex(all, "/")+1:]
 	workflowID, err := url.PathUnescape(escaped)
 	if !ours || err != nil || strings.Contains(escaped, "#") {
-		return nil
+		return nil //nolint:nilerr // it is no name that this package makes
 	}
 	err = dbos.Send(c, workflowID, string(id), topic(id), dbos.WithIdempotencyKey(webhookID), dbos.WithSendToForks())
 	if errors.Is(err, dbos.ErrNonExistentWorkflow) {

@@ -530,7 +530,12 @@ func TestTransactions(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	worked := make(chan error)
 	go func() { worked <- s.engine.Work(ctx, nil) }()
-	defer func() { stop(); <-worked }()
+	defer func() {
+		stop()
+		if err := <-worked; err != nil {
+			t.Error(err)
+		}
+	}()
 	_, err := s.pool.Exec(t.Context(), "CREATE TABLE placed (id text PRIMARY KEY)")
 	must(t, err)
 	place := func(run string) (engine.Outcome, error) {

@@ -527,7 +527,12 @@ func TestInsertTx(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	worked := make(chan error)
 	go func() { worked <- s.engine.Work(ctx, nil) }()
-	defer func() { stop(); <-worked }()
+	defer func() {
+		stop()
+		if err := <-worked; err != nil {
+			t.Error(err)
+		}
+	}()
 	must(t, world.Set(orders.Fault{Kind: orders.LostAnswer}))
 	id := insert(chargeArgs{Run: "run-2", Order: "A-2"}, func(tx pgx.Tx) error { return tx.Commit(t.Context()) })
 	if _, out := await(t, s.pool, id, rivertype.JobStateCompleted); out.Status != ledger.Verified {
