@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/driver"
@@ -276,6 +278,32 @@ func distributed(t *testing.T, o *postgres.Options) *database {
 	return d
 }
 
+// disturb is another session that locks some writes for up to 50 ms, again and again.
+func disturb(t *testing.T, d *database) {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	conn, err := pgx.Connect(ctx, d.dsn())
+	must(t, err)
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		end()
+		wg.Wait()
+		must(t, conn.Close(context.Background()))
+	})
+	random := rand.New(rand.NewPCG(3, 4))
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			// A deadlock ends it as it ends any transaction.
+			_, _ = conn.Exec(ctx, fmt.Sprintf("WITH l AS (SELECT id FROM readback.ledger_writes WHERE n %% 4 = %d LIMIT 3 FOR UPDATE) SELECT pg_sleep(%f) FROM (SELECT count(*) FROM l) AS c",
+				random.IntN(4), 0.005+0.045*random.Float64()))
+			select {
+			case <-time.After(time.Duration(random.IntN(100)) * time.Millisecond):
+			case <-ctx.Done():
+			}
+		}
+	})
+}
+
 // patient claims what is due on the clocks of all nodes: twice, since what the first call takes in
 // from the outbox may be due a little later on another clock.
 type patient struct {
@@ -295,11 +323,14 @@ func (p patient) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, er
 }
 
 // TestDistributed is the suite in a database in which any statement fails with 40001, the result of
-// a commit may be lost, other sessions hold locks, clocks differ, and plpgsql, LISTEN, LOCK TABLE,
+// a commit may be lost, another session holds locks, clocks differ, and plpgsql, LISTEN, LOCK TABLE,
 // collations and SKIP LOCKED are missing.
 func TestDistributed(t *testing.T) {
 	o := &postgres.Options{Schema: "readback", Dialect: "simulated"}
 	empty := distributed(t, o)
+	checks := flag.Lookup("rapid.checks")
+	defer func(n string) { must(t, checks.Value.Set(n)) }(checks.Value.String())
+	must(t, checks.Value.Set("25")) // of each model: each step costs many calls here
 	var d *database
 	direct := func(t *testing.T) *postgres.Ledger { return d.open(o) } // the pool of a caller with transactions of its own
 	ledgertest.Run(t, func(t *testing.T) ledger.Ledger {
@@ -310,6 +341,7 @@ func TestDistributed(t *testing.T) {
 		l, err := postgres.Open(t.Context(), r.through(t, d), o)
 		must(t, err)
 		t.Cleanup(func() { must(t, l.Close()) })
+		disturb(t, d)
 		return patient{l, d}
 	}, ledgertest.Options{
 		Sleep: func(by time.Duration) { d.move(by) },
