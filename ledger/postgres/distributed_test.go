@@ -508,3 +508,37 @@ func TestDialects(t *testing.T) {
 		t.Errorf("a dialect without what is needed: error %v", err)
 	}
 }
+
+// In PostgreSQL itself any statement, and any commit, fails with 40001 every now and then: callers
+// do not notice.
+func TestSerializationFailures(t *testing.T) {
+	d := fresh(t)
+	l, err := postgres.Open(t.Context(), (&remote{serialization: 0.1}).through(t, d), nil)
+	must(t, err)
+	defer l.Close()
+	d.exec(`CREATE SEQUENCE times;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF hashint8(nextval('times')) % 6 = 0 THEN RAISE 'not serializable' USING ERRCODE = '40001'; END IF; RETURN NULL; END $$;
+		CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON ledger_writes FOR EACH STATEMENT EXECUTE FUNCTION fail();
+		CREATE CONSTRAINT TRIGGER fail_late AFTER INSERT OR UPDATE ON ledger_writes DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail();
+		CREATE CONSTRAINT TRIGGER fail_late AFTER INSERT OR UPDATE ON ledger_documents DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()`)
+	for i := range 5 {
+		first, fresh, err := l.Reserve(t.Context(), reservation(t, about(fmt.Sprint("r", i), 1)))
+		if err != nil || !fresh {
+			t.Fatalf("reserve: fresh %t, error %v", fresh, err)
+		}
+		if _, fresh, err = l.Reserve(t.Context(), reservation(t, about(fmt.Sprint("r", i), 2))); err != nil || !fresh {
+			t.Fatalf("reserve behind it: fresh %t, error %v", fresh, err)
+		}
+		if _, err := l.Append(t.Context(), first.ID, first.Fence, whole[1:]...); err != nil {
+			t.Fatalf("append: %v", err)
+		}
+	}
+	rec, _, err := l.Reserve(t.Context(), reservation(t, asked("last")))
+	must(t, err)
+	for name, call := range calls(t, l, rec) {
+		if err := call(); err != nil && name != "absent" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
