@@ -19,6 +19,7 @@ import (
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/shards"
 )
 
 const (
@@ -126,6 +127,7 @@ func examine(ctx context.Context, d *server.Instance, e *examination) {
 	examineClock(d, e, found.Clock)
 	examineDisk(d.Config, e)
 	examineDurability(ctx, d, e)
+	examineShards(ctx, d, e)
 	examineNotes(e, found)
 	examineContents(e, found)
 	examineAudit(e, found)
@@ -210,6 +212,25 @@ func examineDurability(ctx context.Context, d *server.Instance, e *examination) 
 			"a crash can lose what the database acknowledged: %s", strings.Join(found, "; "))
 	default:
 		e.ok("durability", "no setting of the database weakens it")
+	}
+}
+
+// examineShards finds shards that cannot be reached, and tenants of which it is not known where they
+// are.
+func examineShards(ctx context.Context, d *server.Instance, e *examination) {
+	l, ok := d.Ledger.(*shards.Ledger)
+	if !ok {
+		return
+	}
+	problems, err := shardProblems(ctx, l)
+	for _, p := range problems {
+		e.fail("shards", "See `readback shards list`, and the section about tenants in several databases in docs/operate/deploy.md.", "%s", flat(p))
+	}
+	switch {
+	case err != nil:
+		e.broken("shards", err)
+	case len(problems) == 0:
+		e.ok("shards", "the directory and the shards agree")
 	}
 }
 

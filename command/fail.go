@@ -23,6 +23,7 @@ import (
 	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/internal/service"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/shards"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -68,6 +69,8 @@ var problems = []service.Problem{
 	{Err: server.ErrNoSigner, Exit: exitConfig, Kind: "configuration"},
 	{Err: access.ErrNoToken, Exit: exitRefused, Kind: "not_found", Hint: "Nothing has changed. Tokens belong to a tenant; --tenant names another one. `readback token list` shows them."},
 	{Err: access.ErrInvalid, Exit: exitUsage, Kind: "usage", Hint: "Nothing has changed."},
+	{Err: shards.ErrMove, Exit: exitRefused, Kind: "not_moved", Hint: "`readback shards list` shows where tenants are."},
+	{Err: ledger.ErrPartition, Exit: exitConfig, Kind: "configuration"},
 	{Err: erasure.ErrHeld, Exit: exitRefused, Kind: "held", Hint: "`readback hold list` lists the legal holds of the tenant."},
 }
 

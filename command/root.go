@@ -52,7 +52,7 @@ func (a *app) root() *cobra.Command {
 		{"writes", "Writes:", []*cobra.Command{a.submitCommand(), a.showCommand(), a.listCommand(), a.reviewCommand(), a.resumeCommand(), a.sagaCommand(), a.operationCommand(), a.workflowCommand(), a.receiptCommand()}},
 		{"run", "Run a server:", []*cobra.Command{a.serveCommand(), a.workCommand(), a.mcpCommand(), a.statusCommand(), a.stopCommand(), a.releaseCommand(), a.stopsCommand(), a.recoverCommand(), a.tokenCommand(), a.healthcheckCommand()}},
 		{"destinations", "Destinations:", []*cobra.Command{a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.contractCommand(), a.probeCommand(), a.evalCommand(), a.reconcileCommand(), a.policyCommand()}},
-		{"records", "The ledger and its evidence:", []*cobra.Command{a.auditCommand(), a.keyCommand(), a.pruneCommand(), a.eraseCommand(), a.holdCommand()}},
+		{"records", "The ledger and its evidence:", []*cobra.Command{a.auditCommand(), a.keyCommand(), a.pruneCommand(), a.eraseCommand(), a.holdCommand(), a.shardsCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -158,6 +158,7 @@ var notAsked = map[string]string{
 	"catalog": "prints what comes with the program", "contract": "reads contracts alone", "destination": "reads declarations alone", "healthcheck": "asks whether a server answers",
 	"policy check": "reads rules alone", "recover": "its reason is cleaned as that of a stop is, and it prints references and stamps alone", "stop": "its reason is that of the door's, and stops shows it", "release": "likewise", "operation release": "its reason is that of the door's",
 	"saga check": "refusals are those of saga run", "saga run": "the same plans as those of the door", "saga resume": "carries on as serve does", "saga cancel": "its reason is that of the door's",
+	"shards list": "prints names of tenants and shards alone", "shards check": "likewise", "shards move": "likewise", "shards resume": "likewise", "shards abandon": "likewise", "shards keep": "likewise",
 	"hold add": "its reason is cleaned as that of a stop is, and hold list shows it", "hold release": "likewise",
 	"key new": "makes keys", "key show": "shows public keys", "receipt verify": "reads a receipt that was exported", "eval": "reads the world and no ledger; see package eval", "reconcile": "likewise",
 	"token create": "prints a token, on purpose and once",

@@ -84,7 +84,7 @@ func TestBadConfigurations(t *testing.T) {
 		"unknown word": {"a misspelt word must not be overlooked", "ledger: a.db\n\ntenent: x\n", []string{":3: tenent: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, notifications, redaction, receipts, audit, secrets, server, log"}},
 		"all problems": {"one run shows all", "ledger:\ntenant: [a]\nnope: 1\n",
 			[]string{":1: ledger: is empty; want text", ":2: tenant: is a list; want text", ":3: nope: is not known; want one of ledger, tenant, destinations, retention, queue, gate, risk, metrics, telemetry, mcp, webhooks, notifications, redaction, receipts, audit, secrets, server, log"}},
-		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, url_command, password_env, password_file, password_command, plaintext, max_connections, dialect"}},
+		"ledger is a mapping": {"type", "ledger: {a: b}\n", []string{":1: ledger.a: is not known; want one of type, file, url, url_env, url_file, url_command, password_env, password_file, password_command, plaintext, max_connections, dialect, shards, directory, default"}},
 		"a list":              {"type", "- a\n", []string{":1: is a list; want names with values below them"}},
 		"a word":              {"type", "ledger\n", []string{":1: is a single value; want names with values below them"}},
 		"twice":               {"the second would win silently", "ledger: a\nledger: b\n", []string{`:2: mapping key "ledger" already defined at [1:1]`}},

@@ -38,7 +38,7 @@ func isURL(text string) bool {
 	return strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://")
 }
 
-func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
+func (r *reader) databaseSettings(e yamlfile.Entry, d database, field string) {
 	given := 0
 	for _, is := range []bool{d.URL != "", d.URLEnv != "", d.URLFile != "", len(d.URLArgv) > 0} {
 		if is {
@@ -46,17 +46,17 @@ func (r *reader) databaseSettings(e yamlfile.Entry, d database) {
 		}
 	}
 	if given != 1 {
-		r.Say(e.Line, "ledger", "want exactly one of url (without a password), url_env (the name of an environment variable), url_file (a path) and url_command (a program and its arguments)")
+		r.Say(e.Line, field, "want exactly one of url (without a password), url_env (the name of an environment variable), url_file (a path) and url_command (a program and its arguments)")
 		return
 	}
 	if err := postgres.CheckDialect(yamlfile.Clip(d.Dialect)); err != nil {
-		r.Say(e.Line, "ledger.dialect", "%v", err)
+		r.Say(e.Line, field+".dialect", "%v", err)
 	}
 	if d.MaxConnections > maxConnections {
-		r.Say(e.Line, "ledger.max_connections", "is %d; want at most %d", d.MaxConnections, maxConnections)
+		r.Say(e.Line, field+".max_connections", "is %d; want at most %d", d.MaxConnections, maxConnections)
 	}
 	if d.URL != "" {
-		r.databaseURL(e, d, "ledger.url")
+		r.databaseURL(e, d, field+".url")
 	}
 }
 
@@ -98,7 +98,7 @@ func (l Ledger) dsn(from origin) (string, error) {
 }
 
 // openDatabase opens a ledger in PostgreSQL.
-func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *OpenOptions) (ledger.Ledger, io.Closer, error) {
+func (l Ledger) openDatabase(ctx context.Context, env func(string) string, o *OpenOptions) (*postgres.Ledger, io.Closer, error) {
 	current := func(context.Context) (string, func(), error) {
 		from := origin{l.dir(), env, o.Commands, new([]*command)}
 		dsn, err := l.dsn(from)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,10 +21,16 @@ import (
 // ErrNoLedger reports that the file of the ledger does not exist yet.
 var ErrNoLedger = fmt.Errorf("%w", ledger.ErrUnavailable)
 
-// Ledger configures the ledger: in a file or in a PostgreSQL database.
+// Ledger configures the ledger: in a file, in a PostgreSQL database, or in several.
 type Ledger struct {
 	// File is the SQLite file, "" for a database.
 	File string
+	// Shards are the partitions of a ledger in several databases. Default: it is in one.
+	Shards []Shard
+	// Directory is the partition with the directory, Default those of tenants that no partition
+	// names. Default: the first one, and all.
+	Directory string
+	Default   []string
 
 	path string // of the configuration
 	line int
@@ -31,13 +38,15 @@ type Ledger struct {
 }
 
 // Database reports whether it is in a database.
-func (l Ledger) Database() bool { return l.database.given() }
+func (l Ledger) Database() bool { return l.database.given() || len(l.Shards) > 0 }
 
 // String names it, without a secret.
 func (l Ledger) String() string {
 	switch {
 	case !l.Database():
 		return l.File
+	case len(l.Shards) > 0:
+		return fmt.Sprintf("PostgreSQL, %d databases", len(l.Shards))
 	case l.URL != "":
 		return l.URL
 	case l.URLEnv != "":
@@ -65,6 +74,7 @@ func (r *reader) ledger(e yamlfile.Entry, path string) Ledger {
 		Type     yamlfile.Text `yaml:"type"`
 		File     string        `yaml:"file"`
 		Database database      `yaml:",inline"`
+		Parts    partitioned   `yaml:",inline"`
 	}
 	if !r.Fill(e.Value, e.Name, &s) {
 		return l
@@ -72,7 +82,7 @@ func (r *reader) ledger(e yamlfile.Entry, path string) Ledger {
 	switch {
 	case s.Type.Value == "sqlite" && s.File == "":
 		r.Say(e.Line, "ledger.file", "is missing; want the file of the ledger, for example readback.db")
-	case s.Type.Value == "sqlite" && s.Database.given():
+	case s.Type.Value == "sqlite" && (s.Database.given() || s.Parts.given()):
 		r.Say(e.Line, "ledger", "is a file, and has settings of a database; want only type and file")
 	case s.Type.Value == "sqlite":
 		l.File = inPlace(path, s.File)
@@ -80,9 +90,11 @@ func (r *reader) ledger(e yamlfile.Entry, path string) Ledger {
 		r.Say(e.Line, "ledger.type", "is %q; want sqlite or postgres", yamlfile.Clip(s.Type.Value))
 	case s.File != "":
 		r.Say(e.Line, "ledger.file", "belongs to type: sqlite; a database has a url, url_env, url_file or url_command")
+	case s.Parts.given():
+		r.shards(e, &l, s.Parts, s.Database)
 	default:
 		l.database = s.Database
-		r.databaseSettings(e, l.database)
+		r.databaseSettings(e, l.database, "ledger")
 	}
 	return l
 }
@@ -113,6 +125,8 @@ type OpenOptions struct {
 	// Vault seals the digest key of the ledger. Default: none, and a ledger whose digest
 	// key is sealed can only be read.
 	Vault *redact.Vault
+	// Logger receives events of a ledger in several databases. Default: nothing.
+	Logger *slog.Logger
 	// Locked is why there is no Vault although the configuration has redaction keys. An
 	// existing ledger is opened all the same, but no new one is created.
 	Locked error
@@ -157,8 +171,15 @@ func (l Ledger) Open(ctx context.Context, env func(string) string, o *OpenOption
 	if o == nil {
 		o = &OpenOptions{}
 	}
-	if l.Database() {
-		return l.openDatabase(ctx, env, o)
+	switch {
+	case len(l.Shards) > 0:
+		return l.openShards(ctx, env, o)
+	case l.Database():
+		opened, closer, err := l.openDatabase(ctx, env, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return opened, closer, nil
 	}
 	if _, err := os.Stat(l.File); !o.Create && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, fmt.Errorf("%w: %s (named by %s) does not exist; the first `readback submit` or `readback serve` makes it", ErrNoLedger, l.File, l.path)

@@ -17,6 +17,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/gate"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/shards"
 )
 
 // as sends every request as one caller.
@@ -185,9 +186,12 @@ func TestHealth(t *testing.T) {
 		ready  func(context.Context) error
 		status int
 	}{
-		"alive":              {"/healthz", func(context.Context) error { return broken }, 200},
-		"ready":              {"/readyz", func(context.Context) error { return nil }, 200},
-		"ready by default":   {"/readyz", nil, 200},
+		"alive":            {"/healthz", func(context.Context) error { return broken }, 200},
+		"ready":            {"/readyz", func(context.Context) error { return nil }, 200},
+		"ready by default": {"/readyz", nil, 200},
+		"ready but for some": {"/readyz", func(context.Context) error {
+			return fmt.Errorf("b: %w", &shards.UnreachableError{Partitions: []string{"b"}})
+		}, 200},
 		"ledger is gone":     {"/readyz", func(context.Context) error { return broken }, 503},
 		"ledger hangs":       {"/readyz", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 503},
 		"not to be posted":   {"/healthz", nil, 404},

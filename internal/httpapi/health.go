@@ -2,11 +2,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/readback-go/readback/gate"
+	"github.com/readback-go/readback/ledger/shards"
 )
 
 // readyTime bounds what /readyz waits for the ledger.
@@ -24,7 +26,14 @@ func Health(ready func(context.Context) error, log *slog.Logger) http.Handler {
 		ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 		defer cancel()
 		if ready != nil {
-			if err := ready(ctx); err != nil { // the error is for the log: any caller may ask here
+			err := ready(ctx)
+			var some *shards.UnreachableError
+			if errors.As(err, &some) { // the tenants of the others are served
+				log.Warn("not all of the ledger can be reached", "error", err)
+				_ = answer(w, http.StatusOK, map[string]any{"status": "ok", "unreachable": some.Partitions})
+				return
+			}
+			if err != nil { // the error is for the log: any caller may ask here
 				log.Warn("not ready", "error", err)
 				refuse(w, &gate.Error{Code: unavailable, Message: "the ledger cannot be reached"})
 				return

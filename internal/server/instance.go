@@ -82,6 +82,7 @@ func Open(ctx context.Context, c config.Config, o config.OpenOptions, p Process)
 		d.Vault, d.Locked = p.Unlock(c)
 	}
 	o.Now, o.Window, o.Commands, o.Vault, o.Locked = p.Clock, IdempotencyWindow, c.Commands, d.Vault, d.Locked
+	o.Logger = p.Log
 	var err error
 	if d.Ledger, d.Closer, err = c.Ledger.Open(ctx, p.Env.Get, &o); err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/internal/metrics"
 	"github.com/readback-go/readback/internal/otel"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/ledger/shards"
 	"github.com/readback-go/readback/telemetry"
 )
 
@@ -64,6 +65,9 @@ func (h *Services) ServeMetrics(addr string) (end func(), err error) {
 
 // Ping checks whether the ledger can be reached, by a cheap read.
 func (d *Instance) Ping(ctx context.Context) error {
+	if l, ok := d.Ledger.(*shards.Ledger); ok {
+		return l.Ready(ctx)
+	}
 	_, err := d.Ledger.Get(ctx, d.Tenant, "wr_0")
 	if errors.Is(err, ledger.ErrNotFound) {
 		return nil

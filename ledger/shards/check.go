@@ -209,3 +209,59 @@ func (l *Ledger) reconcile(ctx context.Context) error {
 	clear(l.places)
 	return nil
 }
+
+// UnreachableError names partitions that cannot be reached. The tenants of all others are served.
+type UnreachableError struct {
+	Partitions []string
+	Err        error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("partitions that cannot be reached: %s: %v", strings.Join(e.Partitions, ", "), e.Err)
+}
+
+// Unwrap returns the reasons.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Ready fails if the home cannot be reached, and with [UnreachableError] if another partition cannot.
+func (l *Ledger) Ready(ctx context.Context) error {
+	errs := l.all(ctx, func(_ int, p ledger.Partition) error {
+		_, _, err := p.Notes(ctx, ledger.FullNote)
+		return err
+	})
+	some := &UnreachableError{Err: errors.Join(errs...)}
+	for i, err := range errs {
+		switch {
+		case err != nil && l.shards[i] == l.home:
+			return err
+		case err != nil:
+			some.Partitions = append(some.Partitions, l.shards[i].Name)
+		}
+	}
+	if len(some.Partitions) > 0 {
+		return some
+	}
+	return nil
+}
+
+// Weaknesses names the settings of servers with which a crash or a failover can lose what they
+// acknowledged.
+func (l *Ledger) Weaknesses(ctx context.Context) (weak []string, err error) {
+	all := make([][]string, len(l.shards))
+	err = l.every(ctx, func(i int, p ledger.Partition) (err error) {
+		if server, ok := p.(interface {
+			Weaknesses(ctx context.Context) ([]string, error)
+		}); ok {
+			all[i], err = server.Weaknesses(ctx)
+		}
+		return err
+	})
+	for _, those := range all {
+		for _, one := range those {
+			if !slices.Contains(weak, one) {
+				weak = append(weak, one)
+			}
+		}
+	}
+	return weak, err
+}
