@@ -64,11 +64,12 @@ type trial struct {
 	Address     string // of Temporal, or Restate's ingress
 	Admin       string // of Restate
 	Service     string // where the worker serves Restate
-	Batch       string // the beginning of every order's reference
+	Batch       string // of this trial's workflows at a server that others use too
 	Orders      int
 }
 
-func (t trial) reference(i int) string { return fmt.Sprintf("%s-%d", t.Batch, i) }
+// reference is that of an order: the same in every trial, so that the faults by chance are too.
+func reference(i int) string { return fmt.Sprintf("order-%d", i) }
 
 // underTest are the engines, by name. Each runs a workflow or a job of one step for an order. The step is
 // charge, or with an engine of readback a write.
@@ -232,10 +233,10 @@ func temporalTrial(ctx context.Context, t trial, log *slog.Logger, by step) (ses
 	return session{
 		write: func(ctx context.Context, o order) error {
 			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: o.Reference, TaskQueue: t.Batch, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+				ID: t.Batch + "-" + o.Reference, TaskQueue: t.Batch, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 			}, flow, o)
 			if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
-				run, err = c.GetWorkflow(ctx, o.Reference, ""), nil
+				run, err = c.GetWorkflow(ctx, t.Batch+"-"+o.Reference, ""), nil
 			}
 			if err != nil {
 				return err
@@ -432,7 +433,7 @@ func workerMain(ctx context.Context, out io.Writer) (is bool, err error) {
 	var wg sync.WaitGroup
 	for i := range t.Orders {
 		wg.Go(func() {
-			o := newOrder(t.reference(i))
+			o := newOrder(reference(i))
 			err := s.write(ctx, o)
 			if ctx.Err() != nil {
 				return

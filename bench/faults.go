@@ -416,7 +416,7 @@ func (s *servers) cell(ctx context.Context, name string, with bool, n int, x tro
 	}
 	references := make([]string, n)
 	for i := range references {
-		references[i] = t.reference(i)
+		references[i] = reference(i)
 	}
 	result = account(place.World, references, reported)
 	place.mu.Lock()
@@ -436,7 +436,7 @@ func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n i
 			return nil, false, err
 		}
 		for _, r := range found.Records {
-			reference := r.Workflow[strings.LastIndexAny(r.Workflow, ":/")+1:]
+			reference := r.IdempotencyKey
 			switch status := r.Status(); {
 			case status.Group() == ledger.NeedsReview:
 				all[reference] = person
