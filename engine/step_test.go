@@ -41,7 +41,7 @@ func TestStep(t *testing.T) {
 		"verified":        {status: ledger.Verified, next: engine.NextResult},
 		"the answer lost": {fault: orders.Fault{Kind: orders.LostAnswer}, status: ledger.Verified, next: engine.NextResult},
 		"refused":         {fault: orders.Fault{Kind: orders.Refused, How: "422"}, status: ledger.NotApplied, next: engine.NextFail},
-		"too late":        {limit: -1, status: ledger.InProgress, next: engine.NextLater, waits: [2]time.Duration{time.Second, 10 * time.Second}},
+		"too late":        {fault: orders.Fault{Kind: orders.Throttled, Delay: 30 * time.Second}, limit: time.Second, status: ledger.InProgress, next: engine.NextLater, waits: [2]time.Duration{20 * time.Second, 40 * time.Second}},
 		"held":            {opts: approve, status: ledger.StatusHeld, next: engine.NextDecision, waits: [2]time.Duration{10 * time.Second, 13 * time.Second}},
 		"held for hours":  {opts: approve, then: func(*bench, ledger.ID) { time.Sleep(5 * time.Hour) }, status: ledger.StatusHeld, next: engine.NextDecision, waits: [2]time.Duration{time.Hour, 75 * time.Minute}},
 		"approved":        {opts: approve, then: decide(engine.WordApprove), status: ledger.Verified, next: engine.NextResult},
@@ -55,7 +55,7 @@ func TestStep(t *testing.T) {
 					b.set(c.fault)
 				}
 				ctx := t.Context()
-				if c.limit < 0 { // it has ended already
+				if c.limit > 0 {
 					limited, cancel := context.WithTimeout(ctx, c.limit)
 					defer cancel()
 					ctx = limited
