@@ -2,6 +2,7 @@ package shards_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -135,6 +136,16 @@ func (d *databases) enqueue(l ledger.Ledger, o postgres.Outbox, commit bool, ws 
 	return nil
 }
 
+// whole runs all scenarios on three partitions, which takes minutes: each opens three ledgers.
+var whole = flag.Bool("shards.whole", false, "run the whole suite of ledgers on three partitions")
+
+func part() int {
+	if *whole {
+		return 1
+	}
+	return 4 * need.OneIn(10)
+}
+
 func TestLedgerOnPostgreSQL(t *testing.T) {
 	const n = 3
 	empty := template(t, n)
@@ -153,6 +164,6 @@ func TestLedgerOnPostgreSQL(t *testing.T) {
 			return d.enqueue(l, postgres.Outbox{Keys: keys}, true, ws...)
 		},
 		Places: func(cursor string, f func(ledger.Place) ledger.Place) (string, error) { return l.Places(cursor, f) },
-		OneIn:  need.OneIn(12),
+		OneIn:  part(),
 	})
 }

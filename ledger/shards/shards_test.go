@@ -122,7 +122,7 @@ func partitions(n int) (all []*partition) {
 }
 
 func TestLedger(t *testing.T) {
-	ledgertest.Run(t, func(t *testing.T) ledger.Ledger { return opened(t, partitions(1), shards.Options{}) }, ledgertest.Options{OneIn: need.OneIn(4)})
+	ledgertest.Run(t, func(t *testing.T) ledger.Ledger { return opened(t, partitions(1), shards.Options{}) }, ledgertest.Options{OneIn: need.OneIn(10)})
 }
 
 func reserve(t *testing.T, l ledger.Ledger, tenant, id string) error {
