@@ -133,17 +133,23 @@ type Inserter[T river.JobArgs] struct {
 }
 
 // InsertTx is [river.Client.InsertTx] for a job and its write: both are inserted if and only if the
-// transaction commits. The errors are those of [postgres.Outbox.Enqueue] and of River; after an
-// error the caller rolls the transaction back.
+// transaction commits. The write of a job that is not to run now, because opts schedule it or make
+// it pending, is made when the job runs. That of a job which River skips as a duplicate is not
+// enqueued. The errors are those of River and of [postgres.Outbox.Enqueue]; after an error the
+// caller rolls the transaction back.
 func (i Inserter[T]) InsertTx(ctx context.Context, tx pgx.Tx, args T, opts *river.InsertOpts) (*rivertype.JobInsertResult, error) {
 	w, err := i.Intent(args)
 	if err != nil {
 		return nil, err
 	}
+	r, err := i.Client.InsertTx(ctx, tx, args, opts)
+	if err != nil || r.UniqueSkippedAsDuplicate || r.Job.State != rivertype.JobStateAvailable {
+		return r, err
+	}
 	if _, err := i.Outbox.Enqueue(ctx, tx, named(w, args.Kind())); err != nil {
 		return nil, err
 	}
-	return i.Client.InsertTx(ctx, tx, args, opts)
+	return r, nil
 }
 
 // Wake runs the jobs that wait for a write now. Call it with the ID in a message of readback's

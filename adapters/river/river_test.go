@@ -549,6 +549,42 @@ func TestInsertTx(t *testing.T) {
 	}
 }
 
+// TestInsertTxLater: the write of a job that is scheduled, pending or skipped as a duplicate is not made
+// before its job runs.
+func TestInsertTxLater(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	i := readback.Inserter[chargeArgs]{Client: s.client, Intent: charge}
+	insert := func(a chargeArgs, opts river.InsertOpts) int64 {
+		var id int64
+		must(t, pgx.BeginFunc(t.Context(), s.pool, func(tx pgx.Tx) error {
+			r, err := i.InsertTx(t.Context(), tx, a, &opts)
+			if err == nil {
+				id = r.Job.ID
+			}
+			return err
+		}))
+		return id
+	}
+	later := insert(chargeArgs{Run: "run-1", Order: "A-1"}, river.InsertOpts{ScheduledAt: time.Now().Add(24 * time.Hour)})
+	insert(chargeArgs{Run: "run-2", Order: "A-2"}, river.InsertOpts{Pending: true})
+	once := river.InsertOpts{Queue: "unworked", UniqueOpts: river.UniqueOpts{ByQueue: true}}
+	if first, second := insert(chargeArgs{Run: "run-3", Order: "A-3"}, once), insert(chargeArgs{Run: "run-4", Order: "A-4"}, once); first != second {
+		t.Fatalf("jobs %d and %d, want that the second is skipped", first, second)
+	}
+	var enqueued int
+	must(t, s.pool.QueryRow(t.Context(), "SELECT count(*) FROM ledger_outbox").Scan(&enqueued))
+	if enqueued != 1 {
+		t.Errorf("%d writes are enqueued, want that of run-3", enqueued)
+	}
+	_, err := s.client.JobRetry(t.Context(), later)
+	must(t, err)
+	await(t, s.pool, later, rivertype.JobStateCompleted)
+	if world.Changes("A-1") != 1 {
+		t.Errorf("%d effects, want one", world.Changes("A-1"))
+	}
+}
+
 // TestRescueOfARunningJob: River takes a job that still runs for one whose worker has ended. The
 // attempts are two, and the effect is one.
 func TestRescueOfARunningJob(t *testing.T) {
