@@ -118,7 +118,7 @@ func (d *driver) run(ctx context.Context) error {
 	defer end(nil)
 	o := worker.Options{
 		MaxConcurrentActivityExecutionSize: d.work.Options.Parallel, WorkerStopTimeout: stopTime, DisableRegistrationAliasing: true,
-		OnFatalError: func(err error) { end(fmt.Errorf("Temporal: %w", err)) },
+		OnFatalError: func(err error) { end(fmt.Errorf("a worker of Temporal: %w", err)) },
 	}
 	all := worker.New(d.client, d.queue, o)
 	all.RegisterWorkflowWithOptions(follow, workflow.RegisterOptions{Name: workflowType})
@@ -132,7 +132,7 @@ func (d *driver) run(ctx context.Context) error {
 	for _, w := range workers {
 		w.RegisterActivityWithOptions(d.workOn, activity.RegisterOptions{Name: activityType})
 		if err := w.Start(); err != nil {
-			return fmt.Errorf("Temporal: %w", err)
+			return fmt.Errorf("a worker of Temporal: %w", err)
 		}
 		defer stopping.Go(w.Stop)
 	}
@@ -183,17 +183,18 @@ func (d *driver) workOn(ctx context.Context, of subject) (n next, err error) {
 	return n, err
 }
 
-// dial connects to Temporal, again until ctx ends, and then returns nil.
-func dial(ctx context.Context, o client.Options, log *slog.Logger) (client.Client, error) {
+// dial connects to Temporal, and tries again until ctx ends. It then returns nil.
+func dial(ctx context.Context, o client.Options, log *slog.Logger) client.Client {
 	pace := backoff.NewExponentialBackOff(backoff.WithInitialInterval(dialFirst), backoff.WithMaxInterval(dialMost), backoff.WithMaxElapsedTime(0))
-	for {
+	for ctx.Err() == nil {
 		c, err := client.DialContext(ctx, o)
-		if err == nil || ctx.Err() != nil {
-			return c, nil
+		if err == nil {
+			return c
 		}
-		log.Error("Temporal cannot be reached; no due write continues until it is, and it is tried again", "address", o.HostPort, "error", err)
-		if !pause.For(ctx, pace.NextBackOff()) {
-			return nil, nil
+		if ctx.Err() == nil {
+			log.Error("Temporal cannot be reached; no due write continues until it is, and it is tried again", "address", o.HostPort, "error", err)
 		}
+		pause.For(ctx, pace.NextBackOff())
 	}
+	return nil
 }

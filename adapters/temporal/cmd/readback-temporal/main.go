@@ -39,9 +39,9 @@ func scheduler() command.Scheduler {
 
 // schedule drives the work of this process until ctx ends.
 func schedule(ctx context.Context, o client.Options, queue string, w command.Work) error {
-	c, err := dial(ctx, o, w.Logger)
+	c := dial(ctx, o, w.Logger)
 	if c == nil {
-		return err
+		return nil
 	}
 	defer c.Close()
 	d := &driver{work: w, client: c, queue: queue}

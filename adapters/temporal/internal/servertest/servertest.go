@@ -107,11 +107,11 @@ func start(program string) (*Server, error) {
 // process begins elsewhere, since packages are tested at the same time.
 func freePorts(n int) (ports []int, err error) {
 	for p := 20_000 + os.Getpid()%1_500*n; p < 32_768 && len(ports) < n; p++ {
-		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", p))
+		l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", fmt.Sprintf("127.0.0.1:%d", p))
 		if err != nil {
 			continue // another program has it
 		}
-		defer l.Close() // at the end, so that no port is given twice
+		defer func() { _ = l.Close() }() // at the end, so that no port is given twice
 		ports = append(ports, p)
 	}
 	if len(ports) < n {
@@ -126,13 +126,13 @@ func (s *Server) start() error {
 	if err != nil {
 		return err
 	}
-	defer out.Close()
-	s.cmd, s.exited = exec.Command(s.program, "-sqlite", filepath.Join(s.dir, "temporal.db"), "-ports", s.ports), make(chan struct{})
+	defer func() { _ = out.Close() }() // the process has its own
+	s.cmd, s.exited = exec.CommandContext(context.Background(), s.program, "-sqlite", filepath.Join(s.dir, "temporal.db"), "-ports", s.ports), make(chan struct{})
 	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.cmd.Start(); err != nil {
 		return err
 	}
-	dog := exec.Command("/bin/sh", "-c", `read _ || kill -9 "$1" 2>/dev/null`, "sh", fmt.Sprint(s.cmd.Process.Pid))
+	dog := exec.CommandContext(context.Background(), "/bin/sh", "-c", `read _ || kill -9 "$1" 2>/dev/null`, "sh", fmt.Sprint(s.cmd.Process.Pid))
 	dog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	alive, err := dog.StdinPipe()
 	if err == nil {
