@@ -23,7 +23,16 @@ import (
 // distinct returns a time that no other attempt of this process has: the database's clock has
 // microseconds.
 func (w *writer) distinct(now time.Time) time.Time {
-	return now.Add(time.Duration(w.attempts.Add(1) % int64(time.Microsecond)))
+	return now.Truncate(time.Microsecond).Add(time.Duration(w.attempts.Add(1) % int64(time.Microsecond)))
+}
+
+// after returns the time of a change of a write: one that its last change has would be that of
+// every change that the clock of another node delays.
+func (w *writer) after(now time.Time, r ledger.Record) time.Time {
+	if !w.l.dialect.unsure || now.After(r.Updated) {
+		return now
+	}
+	return w.distinct(r.Updated.Add(time.Microsecond))
 }
 
 // newRecord returns the name of the row of a transaction. It sorts before the names of notes, whose

@@ -169,7 +169,9 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 		if ledger.Joins(have.rec, events) {
 			break
 		}
-		a := l.writer.do(ctx, func(now time.Time) (change, error) { return advance(have, fence, events, now) })
+		a := l.writer.do(ctx, func(now time.Time) (change, error) {
+			return advance(have, fence, events, l.writer.after(now, have.rec))
+		})
 		switch {
 		case a.applied:
 			l.learn(a.row)
