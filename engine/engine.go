@@ -151,7 +151,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 		e.opts.Window = defaultWindow
 	}
 	e.opts.Window = max(e.opts.Window, 0)
-	if e.opts.Owner == "" || e.opts.Owner == dispatched {
+	if e.opts.Owner == "" || e.opts.Owner == ledger.Dispatched {
 		e.opts.Owner = newOwner()
 	}
 	if e.opts.Patience <= 0 {
@@ -485,16 +485,11 @@ var processes = sync.OnceValue(func() string {
 	return fmt.Sprintf("@%.4x", sha256.Sum256([]byte(string(boot)+space)))
 })
 
-// dispatched is the owner of writes that were handed over to another scheduler and not taken up
-// yet. It never works on any, so that every worker may ignore its lease, which only keeps the
-// write from being handed over again.
-const dispatched = "dispatched"
-
 // gone returns the owner if it is known not to work on a write any more: its process has ended, or
 // it is no process. Otherwise it returns "". A process number that was reused counts as running.
 func gone(owner string) string {
-	if owner == dispatched {
-		return dispatched
+	if owner == ledger.Dispatched {
+		return owner
 	}
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || processes() == "" || !strings.HasSuffix(parts[2], processes()) {

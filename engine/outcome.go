@@ -43,7 +43,7 @@ const (
 
 // waiting returns what a record in progress waits for.
 func waiting(r ledger.Record) Waiting {
-	worked := r.LeaseUntil.After(r.Now) && r.Owner != dispatched
+	worked := r.InHand(r.Now)
 	notTakenUp := slices.Contains([]connectors.Fate{connectors.FateNotSent, connectors.FateThrottled, connectors.FateLogin}, connectors.Fate(r.LastFate))
 	switch {
 	case r.QueuedBehind != "":

@@ -287,7 +287,7 @@ func (w *worker) claim(limit int, most map[string]int) (int, error) {
 	c := w.e.claim(limit)
 	c.Most = most
 	if w.o.Dispatch != nil {
-		c.Owner, c.LeaseFor, c.Leases = dispatched, dispatchedFor, nil
+		c.Owner, c.LeaseFor, c.Leases = ledger.Dispatched, dispatchedFor, nil
 	}
 	if w.e.opts.Guards != nil {
 		c.Paused = w.e.opts.Guards.Paused()
@@ -304,7 +304,7 @@ func (w *worker) work(rec ledger.Record, asked time.Time) {
 	w.take(rec.Destination, 1)
 	w.wg.Go(func() {
 		defer w.take(rec.Destination, -1)
-		if rec.Owner == dispatched {
+		if rec.Owner == ledger.Dispatched {
 			w.dispatch(rec)
 			return
 		}
@@ -658,7 +658,7 @@ func (w *worker) inherit(ctx context.Context, stats ledger.QueueStats, pages int
 // scheduler's.
 func (w *worker) succeed(ctx context.Context, rec ledger.Record) error {
 	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
-	if c.Gone == "" || c.Gone == dispatched {
+	if c.Gone == "" || c.Gone == ledger.Dispatched {
 		return nil
 	}
 	claimed, asked, err := w.e.lent(ctx, c)

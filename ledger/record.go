@@ -356,6 +356,16 @@ func (r Record) Claimable(now time.Time, early bool) bool {
 	return early || (!r.Due.IsZero() && !r.Due.After(now))
 }
 
+// Dispatched is the owner of a write that was handed over to another scheduler and that no worker
+// has taken up yet. It never works on any, so that every worker, caller and reviewer may ignore its
+// lease, which only keeps the write from being handed over again.
+const Dispatched = "dispatched"
+
+// InHand reports whether a worker may be working on the record at the time now.
+func (r Record) InHand(now time.Time) bool {
+	return r.LeaseUntil.After(now) && r.Owner != Dispatched
+}
+
 // Lend leases the record to a worker under the next fence.
 func (r Record) Lend(owner string, leaseFor time.Duration, now time.Time) Record {
 	r.Owner, r.LeaseFor, r.LeaseUntil = owner, leaseFor, now.Add(leaseFor)

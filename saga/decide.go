@@ -87,7 +87,7 @@ func (k known) before() bool {
 // be ended in the ledger alone.
 func (k known) withdrawable(now time.Time) bool {
 	unsent := k.rec.State == ledger.Held || k.rec.State == ledger.Queued && k.rec.Sends == 0
-	return k.there && unsent && !k.rec.LeaseUntil.After(now)
+	return k.there && unsent && !k.rec.InHand(now)
 }
 
 // doing is the kind of a move.

@@ -8,8 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/saga"
 )
 
@@ -62,3 +64,41 @@ func TestWorkOnASagaThatIsGone(t *testing.T) {
 		t.Errorf("again %t in %s, %v", again, in, err)
 	}
 }
+
+// A cancelled saga withdraws a write that was handed over and not taken up: it is not sent.
+func TestCancelWithdrawsWhatWasHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Unique.Options(), &engine.Options{Guards: new(stopped)})
+		b.begin(four())
+		b.run(time.Second)
+		ctx, stop := context.WithTimeout(t.Context(), 45*time.Minute)
+		defer stop()
+		handed := make(chan ledger.Record, 1)
+		go b.newEngine(nil).Work(ctx, &engine.WorkOptions{Dispatch: func(_ context.Context, rec ledger.Record) error {
+			handed <- rec // then Temporal is unreachable
+			stop()
+			return nil
+		}})
+		if rec := <-handed; rec.Step != "contact" || rec.Sends > 0 || !rec.LeaseUntil.After(rec.Now) {
+			t.Fatalf("%s of step %s after %d sends, leased until %s", rec.Phase(), rec.Step, rec.Sends, rec.LeaseUntil)
+		}
+		synctest.Wait()
+		if err := b.cancel("ada"); err != nil {
+			t.Fatal(err)
+		}
+		b.runner = saga.New(b.ledger, b.newEngine(nil), nil)
+		b.want(b.run(time.Hour), saga.Undone, ledger.NotApplied, "", "", "")
+		if n := b.world.Changes("C-1"); n != 0 {
+			t.Errorf("%d effects of a withdrawn write", n)
+		}
+	})
+}
+
+// stopped are guards that permit no send.
+type stopped struct{ engine.Guards }
+
+func (*stopped) Enter(context.Context, ledger.Record) (func(engine.Sent), *engine.Hold) {
+	return nil, &engine.Hold{Rule: "stopped", Reason: "an operator stopped sends", For: time.Minute}
+}
+
+func (*stopped) Paused() []string { return nil }
