@@ -24,8 +24,9 @@ const (
 	// maxRetry bounds the pause before the ledger is asked again, where nothing is known.
 	maxRetry = 5 * time.Minute
 	// maxWait bounds one wait for a decision. Every wait leaves three rows in the workflow's
-	// history.
-	maxWait = 24 * time.Hour
+	// history. A workflow that waits for another one's write must ask again while that write's
+	// idempotency key still blocks: for a day after its end, by default.
+	maxWait = 12 * time.Hour
 )
 
 // Named returns the intent of a step of a workflow, as [Write] makes it. Where several applications
@@ -58,10 +59,9 @@ func Write(ctx dbos.Context, e *engine.Engine, step string, w intent.WriteIntent
 	if err != nil {
 		return engine.Outcome{}, err
 	}
-	w = Named(id, step, w)
 	for pause := time.Second; ; {
 		d, err := dbos.RunAsStep(ctx, func(ctx context.Context) (done, error) {
-			return try(ctx, e, id, w), nil
+			return try(ctx, e, id, step, w), nil
 		}, dbos.WithStepName("readback:"+step))
 		if err != nil {
 			return d.Outcome, err
@@ -90,8 +90,8 @@ func Write(ctx dbos.Context, e *engine.Engine, step string, w intent.WriteIntent
 
 // try makes one attempt within a step. Its errors are results: DBOS records an error without its
 // type, and would repeat the step by a limit of its own.
-func try(ctx context.Context, e *engine.Engine, id string, w intent.WriteIntent) done {
-	count, err := attempts(ctx, id, w)
+func try(ctx context.Context, e *engine.Engine, id, step string, w intent.WriteIntent) done {
+	w, count, err := identified(ctx, e, id, step, w)
 	if err != nil {
 		return done{engine.Step{Next: engine.NextRetry}, err.Error()}
 	}
@@ -104,27 +104,64 @@ func try(ctx context.Context, e *engine.Engine, id string, w intent.WriteIntent)
 	return done{s, s.Outcome.Text}
 }
 
-// attempts returns how often a write has been tried: a fork repeats what its original may have done.
-func attempts(ctx context.Context, id string, w intent.WriteIntent) (int, error) {
-	c, ok := ctx.(dbos.Context)
-	if !ok || w.IdempotencyKey != "" { // which finds the original's write by itself
-		return 1, nil
-	}
-	found, err := dbos.ListWorkflows(c, dbos.WithFilterWorkflowIDs(id), dbos.WithFilterLoadInput(false), dbos.WithFilterLoadOutput(false))
+// identified returns the intent of a step under its name, and how often it may have been tried. A
+// fork has the write of the workflow that it comes from, unless that ended without its effect: then it
+// makes one of its own.
+func identified(ctx context.Context, e *engine.Engine, id, step string, w intent.WriteIntent) (named intent.WriteIntent, count int, err error) {
+	ids, whole, err := lineage(ctx, id)
 	if err != nil {
-		return 0, err
+		return w, 0, err
 	}
-	if len(found) == 1 && found[0].ForkedFrom != "" {
-		return 2, nil
+	if count = 1; !whole { // an earlier write may have a name that is not known
+		count = 2
 	}
-	return 1, nil
+	if len(ids) == 1 {
+		return Named(id, step, w), count, nil
+	}
+	now, end := context.WithCancel(ctx)
+	end() // nothing is waited for
+	for i, one := range ids {
+		named = Named(one, step, w)
+		made, err := e.Wait(now, w.Tenant, ledger.IDOf(named.StructuralKey()), true)
+		switch {
+		case errors.Is(err, ledger.ErrNotFound) && i == len(ids)-1: // the original may be about to make it
+			return named, count, nil
+		case errors.Is(err, ledger.ErrNotFound):
+		case err != nil:
+			return w, 0, err
+		case i == 0 || made.Status.Group() != ledger.NotDone:
+			return named, count, nil
+		}
+	}
+	return Named(id, step, w), count, nil
+}
+
+// lineage returns the ID of a workflow, and those of the workflows that it was forked from, the next
+// one first. Whole is false where DBOS has deleted one of them, so that those before it are unknown.
+func lineage(ctx context.Context, id string) (ids []string, whole bool, err error) {
+	c, ok := ctx.(dbos.Context)
+	if !ok {
+		return nil, false, errors.New("the context is not of a step of DBOS")
+	}
+	for {
+		ids = append(ids, id)
+		found, err := dbos.ListWorkflows(c, dbos.WithFilterWorkflowIDs(id), dbos.WithFilterLoadInput(false), dbos.WithFilterLoadOutput(false))
+		if err != nil {
+			return nil, false, err
+		}
+		if len(found) == 0 || found[0].ForkedFrom == "" {
+			return ids, len(found) > 0, nil
+		}
+		id = found[0].ForkedFrom
+	}
 }
 
 // EnqueueIn enqueues the write of a step within a transaction of the workflow
 // ([dbos.RunAsTransaction]): the write is made if and only if the transaction commits, and DBOS
 // records the step in it. The data source is the ledger's database, whose workers
 // ([engine.Engine.Work]) make the write. A later [Write] of the same step and intent waits for its
-// outcome.
+// outcome. A fork enqueues under the name of its original, so that a write that is there is not
+// enqueued again.
 func EnqueueIn(ctx context.Context, tx dbos.Tx, o postgres.Outbox, step string, w intent.WriteIntent) (ledger.ID, error) {
 	c, ok := ctx.(dbos.Context)
 	if !ok {
@@ -134,7 +171,11 @@ func EnqueueIn(ctx context.Context, tx dbos.Tx, o postgres.Outbox, step string, 
 	if err != nil {
 		return "", err
 	}
-	return o.Enqueue(ctx, querier{tx: tx}, Named(id, step, w))
+	ids, _, err := lineage(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return o.Enqueue(ctx, querier{tx: tx}, Named(ids[len(ids)-1], step, w))
 }
 
 // querier is a transaction of DBOS as the outbox uses it: for queries of one row.

@@ -384,36 +384,70 @@ func TestWakeNothing(t *testing.T) {
 	}
 }
 
-// TestFork: a fork of a workflow has another ID. Without an idempotency key its write is refused, and
-// the error names both; with one it has the outcome of the original's write.
+// TestFork: a fork of a workflow has another ID. It has the outcome of the original's write, with an
+// idempotency key and without, also after the time for which a key blocks. A fork of a fork that DBOS has
+// deleted is refused, and the error names both.
 func TestFork(t *testing.T) {
 	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	var reg connectors.Registry
+	must(t, reg.Register("orders", world.Destination()))
+	dsn := database(t, server(t))
+	s, err := open(t.Context(), dsn, dsn, &reg, &engine.Options{Window: 1})
+	must(t, err)
+	must(t, dbos.Launch(s.dbos))
 	defer s.close(t)
-	fork := func(o order) (original, forked engine.Outcome, err error) {
-		original, err = result(t, s.run(t, "run-"+o.ID, o))
+	fork := func(from, to string) (engine.Outcome, error) {
+		h, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: from, ForkedWorkflowID: to})
 		must(t, err)
-		h, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-" + o.ID, ForkedWorkflowID: "fork-" + o.ID})
-		must(t, err)
-		forked, err = result(t, h)
-		return original, forked, err
+		return result(t, h)
 	}
-	_, _, err := fork(order{ID: "A"})
+	for _, o := range []order{{ID: "A"}, {ID: "B", Key: "charge:B"}} {
+		one, err := result(t, s.run(t, "run-"+o.ID, o))
+		must(t, err)
+		for _, from := range []string{"run-", "fork-run-"} {
+			two, err := fork(from+o.ID, "fork-"+from+o.ID)
+			if err != nil || one.ID != two.ID || two.Status != ledger.Verified || world.Changes(o.ID) != 1 {
+				t.Errorf("%s: %+v and %+v, %v with %d effects, want one write", from, one, two, err, world.Changes(o.ID))
+			}
+		}
+	}
+	_, err = s.pool.Exec(t.Context(), "DELETE FROM dbos.workflow_status WHERE workflow_uuid = 'fork-run-A'")
+	must(t, err)
+	_, err = fork("fork-fork-run-A", "fork")
 	if err == nil || world.Changes("A") != 1 {
 		t.Fatalf("%v with %d effects, want an error and one effect", err, world.Changes("A"))
 	}
-	for _, part := range []string{engine.ErrIdentityChanged.Error(), "dbos:fork-A", "dbos:run-A", "idempotency_key"} {
+	for _, part := range []string{engine.ErrIdentityChanged.Error(), "dbos:fork", "dbos:run-A", "idempotency_key"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("no %q in %q", part, err)
 		}
 	}
-	one, two, err := fork(order{ID: "B", Key: "charge:B"})
-	if err != nil || one.ID != two.ID || two.Status != ledger.Verified || world.Changes("B") != 1 {
-		t.Errorf("%+v and %+v, %v with %d effects, want one write", one, two, err, world.Changes("B"))
+}
+
+// TestForkOfAFailedWrite: a fork makes a write that the original made without its effect, and a fork of
+// the fork has that one's outcome.
+func TestForkOfAFailedWrite(t *testing.T) {
+	world := newWorld(t)
+	s := inProcess(t, database(t, server(t)), world)
+	defer s.close(t)
+	must(t, world.Set(orders.Fault{Kind: orders.Refused, Times: 1}))
+	if _, err := result(t, s.run(t, "run-1", order{ID: "A-1"})); err == nil {
+		t.Fatal("a refused write has no error")
+	}
+	var first engine.Outcome
+	for _, from := range []string{"run-1", "fork-run-1"} {
+		h, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: from, ForkedWorkflowID: "fork-" + from})
+		must(t, err)
+		out, err := result(t, h)
+		if err != nil || out.Status != ledger.Verified || world.Changes("A-1") != 1 || first.ID != "" && out.ID != first.ID {
+			t.Errorf("fork of %s: %+v, %v with %d effects, want verified and one effect", from, out, err, world.Changes("A-1"))
+		}
+		first = out
 	}
 }
 
-// TestForkBeforeTheWrite: a fork of a workflow that failed before its write makes it.
+// TestForkBeforeTheWrite: a fork of a workflow that failed before its write makes it, under the original's
+// name: the original may run at the same time.
 func TestForkBeforeTheWrite(t *testing.T) {
 	world := newWorld(t)
 	s := inProcess(t, database(t, server(t)), world)
@@ -429,6 +463,9 @@ func TestForkBeforeTheWrite(t *testing.T) {
 	if err != nil || out.Status != ledger.Verified || world.Changes("A-1") != 1 {
 		t.Errorf("%+v, %v with %d effects, want verified and one effect", out, err, world.Changes("A-1"))
 	}
+	if made := s.only(t, ledger.Verified); made.Workflow != "dbos:run-1" {
+		t.Errorf("the write is of workflow %q, want the original's", made.Workflow)
+	}
 }
 
 // TestForkOfAWaitingWorkflow: a decision wakes the workflow and its fork. Both have one write.
@@ -436,7 +473,7 @@ func TestForkOfAWaitingWorkflow(t *testing.T) {
 	world := newWorld(t)
 	s := inProcess(t, database(t, server(t)), world, approval)
 	defer s.close(t)
-	original := s.run(t, "run-1", order{ID: "A-1", Key: "charge:A-1"})
+	original := s.run(t, "run-1", order{ID: "A-1"})
 	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
 	fork, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-1", ForkedWorkflowID: "fork-1"})
 	must(t, err)
@@ -548,6 +585,14 @@ func TestTransactions(t *testing.T) {
 	}
 	if _, err := place("run-2"); err == nil { // the order is there: the transaction fails, and its write with it
 		t.Error("an order was placed twice")
+	}
+	s.only(t, ledger.Verified)
+	_, err = s.pool.Exec(t.Context(), "DELETE FROM placed")
+	must(t, err)
+	forked, err := dbos.ForkWorkflow[engine.Outcome](s.dbos, dbos.ForkWorkflowInput{OriginalWorkflowID: "run-1"})
+	must(t, err)
+	if out, err := result(t, forked); err != nil || out.Status != ledger.Verified {
+		t.Errorf("a fork: %+v, %v, want verified", out, err)
 	}
 	s.only(t, ledger.Verified)
 

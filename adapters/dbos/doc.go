@@ -6,8 +6,8 @@
 // write a reviewer has decided about.
 //
 // A write is named by the workflow's ID and by the name that the code gives the step. The number of
-// the step is no part of it. A fork of a workflow has another ID: give its writes an
-// [intent.WriteIntent.IdempotencyKey].
+// the step is no part of it. A fork of a workflow has the writes of its original, by their names; it
+// makes again what ended without its effect.
 //
 // The package has no queue of its own, and does not know how DBOS recovers a workflow.
 package dbos
