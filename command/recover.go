@@ -103,7 +103,7 @@ func (a *app) recover(ctx context.Context, r recovering) (int, error) {
 		text := restoreText(s)
 		if s.Open() {
 			text += "\nAll sends are stopped. Start the processes, then run:\n" +
-				"  readback release --all --reason ...   sends go on; each is read first\n" +
+				"  readback release --all --reason ...   sends continue; each is read first\n" +
 				"  readback recover                      what is not accounted for\n" +
 				"  readback review                       what a reviewer must decide\n"
 		}
