@@ -20,8 +20,8 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// earlier is the last commit whose PostgreSQL ledger has version 1. Until there is a release it stands
-// for the one before.
+// earlier is the last commit whose PostgreSQL ledger has version 1. Until there is a release it is used
+// in place of the release before.
 const earlier = "2de463f6a09c390b5a4b345c0c29cf7b6696d79b"
 
 // earlierProgram builds the program as it was then.

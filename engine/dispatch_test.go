@@ -114,7 +114,7 @@ func TestWorkOn(t *testing.T) {
 	}
 }
 
-// A scheduler that accepts a write and does nothing delays nobody else, and gets it again after
+// A scheduler that accepts a write and does nothing delays no other worker, and gets it again after
 // half a minute.
 func TestADispatchedWriteIsFree(t *testing.T) {
 	for name, c := range map[string]struct {

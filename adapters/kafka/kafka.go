@@ -21,7 +21,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Reason is the header of a dead letter that says why the record is none of a write. The header
+// Reason is the header of a dead letter that says why the record cannot be a write. The header
 // [From] says which record it was, as topic/partition/offset.
 const (
 	Reason = "Readback-Reason"
@@ -29,8 +29,8 @@ const (
 )
 
 const (
-	// attemptTime is how long one attempt waits for an outcome, and pauseMost how long the next is
-	// away: a partition that waits for a reviewer goes on soon after the decision.
+	// attemptTime is how long one attempt waits for an outcome, and pauseMost bounds the pause
+	// before the next: a partition that waits for a reviewer continues soon after the decision.
 	attemptTime = time.Minute
 	pauseMost   = time.Minute
 	// retryFirst and retryMost bound the pause after the ledger or the dead letters failed.
@@ -115,7 +115,8 @@ func check(ctx context.Context, client *kgo.Client, o Options) error {
 	refuse(client.OptValue(kgo.RequiredAcks) != kgo.AllISRAcks(), "kgo.RequiredAcks is not kgo.AllISRAcks, or a dead letter can be lost")
 	refuse(slices.Contains(client.GetConsumeTopics(), o.DeadLetters), "Options.DeadLetters is %q, which the client consumes; want another topic", o.DeadLetters)
 	if len(wrong) == 0 {
-		refuse(exists(ctx, client, o.DeadLetters) != nil, "Options.DeadLetters is %q: %w", o.DeadLetters, exists(ctx, client, o.DeadLetters))
+		err := exists(ctx, client, o.DeadLetters)
+		refuse(err != nil, "Options.DeadLetters is %q: %w", o.DeadLetters, err)
 	}
 	return errors.Join(wrong...)
 }
@@ -195,7 +196,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// record makes one attempt at the write of a record, and returns how long the next is away, 0 if there
+// record makes one attempt at the write of a record, and returns the pause before the next, 0 if there
 // is none.
 func (c *consumer) record(ctx context.Context, r *kgo.Record, attempt int) (wait time.Duration) {
 	w, err := c.intent(r)
@@ -205,8 +206,8 @@ func (c *consumer) record(ctx context.Context, r *kgo.Record, attempt int) (wait
 	}
 	switch {
 	case err != nil && next == engine.NextFail:
-		if err := c.bury(ctx, r, err); err != nil {
-			c.Logger.Error("a record that can never be a write could not be set aside; its partition waits", "record", place(r), "error", err)
+		if err := c.reject(ctx, r, err); err != nil {
+			c.Logger.Error("a record that can never be a write could not be produced as a dead letter; its partition waits", "record", place(r), "error", err)
 			return pause(attempt)
 		}
 		c.Logger.Error("a record can never be a write", "record", place(r), "error", err, "dead_letters", c.DeadLetters)
@@ -255,8 +256,8 @@ func (c *consumer) intent(r *kgo.Record) (intent.WriteIntent, error) {
 	return w, err
 }
 
-// bury produces a record as a dead letter.
-func (c *consumer) bury(ctx context.Context, r *kgo.Record, why error) error {
+// reject produces a record as a dead letter.
+func (c *consumer) reject(ctx context.Context, r *kgo.Record, why error) error {
 	dead := &kgo.Record{Topic: c.DeadLetters, Key: r.Key, Value: r.Value, Headers: append(slices.Clone(r.Headers),
 		kgo.RecordHeader{Key: Reason, Value: []byte(visible.Clip(why.Error(), maxReason))},
 		kgo.RecordHeader{Key: From, Value: []byte(place(r))})}

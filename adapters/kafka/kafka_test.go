@@ -406,7 +406,7 @@ func TestCommitIsRepeated(t *testing.T) {
 	})
 }
 
-// What can never be a write is set aside whole, with its reason, and does not stop the others.
+// What can never be a write becomes a dead letter whole, with its reason, and does not stop the others.
 func TestDeadLetters(t *testing.T) {
 	unstable := 0
 	for name, c := range map[string]struct {

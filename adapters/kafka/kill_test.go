@@ -95,7 +95,7 @@ func worker(ctx context.Context) error {
 }
 
 // The worker, or the broker, is killed at each call of the worker: of two orders and a bad record
-// between them, each order is made once, and the bad record is set aside.
+// between them, each order is made once, and the bad record becomes a dead letter.
 func TestKilled(t *testing.T) {
 	need.Long(t)
 	for _, settled := range []string{"", "1"} {

@@ -106,7 +106,7 @@ func worker(ctx context.Context) error {
 }
 
 // The worker, or the server of NATS, is killed at each call of the worker: of two orders and a bad
-// message between them, each order is made once, and the bad message is set aside.
+// message between them, each order is made once, and the bad message becomes a dead letter.
 func TestKilled(t *testing.T) {
 	need.Long(t)
 	for _, settled := range []string{"", "1"} {

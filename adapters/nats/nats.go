@@ -20,7 +20,7 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// Reason is the header of a dead letter that says why the message is none of a write. The headers
+// Reason is the header of a dead letter that says why the message cannot be a write. The headers
 // [FromStream] and [FromSequence] say which message it was, [FromID] has its Nats-Msg-Id.
 const (
 	Reason       = "Readback-Reason"
@@ -93,7 +93,7 @@ func Consume(ctx context.Context, js jetstream.JetStream, from jetstream.Consume
 	return fmt.Errorf("consumer %q of stream %q: %w", info.Name, info.Stream, why)
 }
 
-// check refuses a consumer that loses messages, or never comes to an end with one.
+// check refuses a consumer that loses messages, or repeats one for ever.
 func check(ctx context.Context, js jetstream.JetStream, info *jetstream.ConsumerInfo, o Options) error {
 	var wrong []error
 	refuse := func(is bool, format string, a ...any) {
@@ -141,8 +141,8 @@ func (c *consumer) handle(ctx context.Context, m jetstream.Msg) {
 	}
 	switch {
 	case err != nil && next == engine.NextFail:
-		if err := c.bury(ctx, m, meta, err); err != nil {
-			log.Error("a message that can never be a write could not be set aside; it is delivered again", "error", err)
+		if err := c.reject(ctx, m, meta, err); err != nil {
+			log.Error("a message that can never be a write could not be published as a dead letter; it is delivered again", "error", err)
 			_ = m.NakWithDelay(retry) // without it the server delivers it after AckWait
 			return
 		}
@@ -210,12 +210,12 @@ func (c *consumer) intent(m jetstream.Msg, meta *jetstream.MsgMetadata) (intent.
 	return w, err
 }
 
-// bury publishes a message as a dead letter, and ends its deliveries when that has succeeded.
-func (c *consumer) bury(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, why error) error {
+// reject publishes a message as a dead letter, and ends its deliveries when that has succeeded.
+func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, why error) error {
 	reason, sequence := visible.Clip(why.Error(), maxReason), strconv.FormatUint(meta.Sequence.Stream, 10)
 	dead := &nats.Msg{Subject: c.DeadLetters, Data: m.Data(), Header: nats.Header{}}
 	for name, values := range m.Headers() {
-		if !strings.HasPrefix(strings.ToLower(name), "nats-") { // these are orders to the server
+		if !strings.HasPrefix(strings.ToLower(name), "nats-") { // these are instructions to the server
 			dead.Header[name] = values
 		}
 	}

@@ -446,7 +446,7 @@ func TestDecisionDaysLater(t *testing.T) {
 	}
 }
 
-// What can never be a write is set aside whole, with its reason, and does not stop the others.
+// What can never be a write becomes a dead letter whole, with its reason, and does not stop the others.
 func TestDeadLetters(t *testing.T) {
 	unstable := 0
 	for name, c := range map[string]struct {
@@ -470,7 +470,7 @@ func TestDeadLetters(t *testing.T) {
 			return w, err
 		}},
 		"another request under one ID": {data: `{"order_id": "A-1", "amount_cents": 5}`, header: []string{jetstream.MsgIDHeader, "order-1"}, reason: "digest"},
-		"orders to the server":         {data: "x", header: []string{"Trace", "t-1", "Nats-Expected-Stream", "ORDERS"}, reason: "invalid character"},
+		"instructions":                 {data: "x", header: []string{"Trace", "t-1", "Nats-Expected-Stream", "ORDERS"}, reason: "invalid character"},
 		"a reason with a line end": {data: "x", reason: `a\nNats-Rollup: all`, intent: func(jetstream.Msg) (intent.WriteIntent, error) {
 			return intent.WriteIntent{}, errors.New("a\nNats-Rollup: all")
 		}},
@@ -514,7 +514,7 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
-// Two consumers with one name for their writes are one write, or the second is set aside.
+// Two consumers with one name for their writes are one write, or the second becomes a dead letter.
 func TestOneNameTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.run(nats.Options{Intent: func(m jetstream.Msg) (intent.WriteIntent, error) {

@@ -61,9 +61,9 @@ func Main(m *testing.M, roles map[string]func(context.Context) error) {
 	os.Exit(0)
 }
 
-// Options is the destination: it has nothing but strong reads, and a send that does not arrive is
+// options are those of the destination: it has nothing but strong reads, and a send that does not arrive is
 // known not to arrive after two seconds.
-func Options() orders.Options {
+func options() orders.Options {
 	o := orders.Plain.Options()
 	o.Horizon = connectors.Within(2 * time.Second)
 	o.SendTimeout, o.ReadTimeout = time.Second, time.Second
@@ -85,7 +85,7 @@ func NewWorker(ctx context.Context) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := orders.NewConnector(os.Getenv(ordersVar), Options(), nil)
+	c, err := orders.NewConnector(os.Getenv(ordersVar), options(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (l haltingLedger) Append(ctx context.Context, id ledger.ID, fence int64, ev
 	return rec, err
 }
 
-// Claim halts after a claim that lent something: workers make many that do not.
+// Claim halts after a claim that returned something: workers make many that do not.
 func (l haltingLedger) Claim(ctx context.Context, c ledger.Claim) ([]ledger.Record, error) {
 	lent, err := l.Ledger.Claim(ctx, c)
 	if len(lent) > 0 {
@@ -163,7 +163,7 @@ type Scene struct {
 // NewScene makes a scene.
 func NewScene(t *testing.T) *Scene {
 	t.Helper()
-	world, err := orders.New(Options())
+	world, err := orders.New(options())
 	if err != nil {
 		t.Fatal(err)
 	}

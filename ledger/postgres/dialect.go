@@ -18,8 +18,8 @@ import (
 // cannot express asks a field.
 type dialect struct {
 	name string
-	// answers is a part of what version() answers; "" where that does not tell the database from
-	// PostgreSQL.
+	// answers is a part of what version() answers; "" where that answer is the same as
+	// PostgreSQL's.
 	answers string
 
 	// noSkip: SKIP LOCKED is missing, waits, or skips rows that no transaction has locked. A claim

@@ -1,6 +1,6 @@
 // Command readback-temporal is the command readback with Temporal as the scheduler of serve and
 // work: due times, retries, rechecks and sagas are durable timers and activities of Temporal, and
-// the writes are in the ledger as before. docs/guide/engines.md describes it.
+// the writes are in the ledger as before. docs/operate/run.md describes it.
 //
 // The package hands due work over and waits. It decides nothing about a write: whatever Temporal
 // loses or repeats, the ledger's leases and fences permit one executor.
