@@ -52,7 +52,7 @@ func (t *task) mayHaveBeenSent() bool {
 // assumed returns the event that the write may have been sent: a read precedes its next send, as after
 // a send of unknown fate.
 func (t *task) assumed() ledger.Event {
-	ev := ledger.Event{Kind: ledger.EvRestored, LostFrom: t.restore.Since, LostUntil: t.restore.Until}
+	ev := ledger.Event{Kind: ledger.EvRestored, LostFrom: t.restore.LostFrom(t.rec), LostUntil: t.restore.Until}
 	if !t.restore.Covers(t.rec) {
 		ev.LostFrom, ev.LostUntil = t.rec.Restored, t.rec.Restored
 	}

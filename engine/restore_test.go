@@ -210,6 +210,54 @@ func windowed(p connectors.Profile) connectors.Profile {
 	return p
 }
 
+// A write that was open at two restores may have been sent in either missing time: the destination has
+// forgotten a key of the first.
+func TestOpenAtTwoRestores(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		d := b.world.Destination()
+		d.Profiles = map[string]connectors.Profile{orders.Kind: windowed(connectors.Profile{WriteOnly: true})}
+		b.engine = b.engineOn(b.ledger, d, nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		b.restored(func(e *engine.Engine) { doOn(t, e, order("A-1", intent.Create)) })
+		if _, err := ledger.EndRestore(t.Context(), b.ledger, "ann", "all callers have ended"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Hour) // longer than the window of the key
+		b.restored(func(*engine.Engine) {})
+		b.engine = b.engineOn(b.ledger, d, nil)
+		b.work(2 * time.Hour)
+		if got := b.state(id); got.State != ledger.Review || len(b.effects()) != 1 {
+			t.Errorf("%s with %d effects; want it in review with 1%s", got.Phase(), len(b.effects()), b.life(id))
+		}
+	})
+}
+
+// A write with an idempotency key that was open at the restore may have failed in the missing time, and
+// another workflow may have done its operation then.
+func TestOperationOpenAtARestore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		d := b.world.Destination()
+		p := d.Profiles[orders.Kind]
+		p.FreshKeys = true
+		d.Profiles = map[string]connectors.Profile{orders.Kind: p}
+		w := order("A-1", intent.Create)
+		w.IdempotencyKey = "wire:7"
+		id := b.enqueue(w)
+		b.restored(func(e *engine.Engine) {
+			other := order("A-2", intent.Create)
+			other.Workflow, other.IdempotencyKey = "another", w.IdempotencyKey
+			doOn(t, e, other)
+		})
+		b.engine = b.engineOn(b.ledger, d, nil)
+		b.work(2 * time.Hour)
+		if got := b.state(id); got.State != ledger.Review || len(b.effects()) != 1 {
+			t.Errorf("%s with %d effects; want it in review with 1%s", got.Phase(), len(b.effects()), b.life(id))
+		}
+	})
+}
+
 // When an operator has ended the restore, new writes are as without one, and those that were open then
 // are still read first. A note that cannot be read prevents all sends.
 func TestARestoreEnds(t *testing.T) {

@@ -27,6 +27,9 @@ type Restore struct {
 	Ended       time.Time `json:"ended,omitzero"`
 	EndedBy     string    `json:"ended_by,omitempty"`
 	EndedReason string    `json:"ended_reason,omitempty"`
+	// Before is the restore that had ended when this one was recorded. A write that was open in both
+	// missing times, and was not read in between, may have been sent in either.
+	Before *Restore `json:"before,omitempty"`
 }
 
 // Open reports whether a write that is new to the ledger may be one of the missing time.
@@ -43,6 +46,17 @@ func (s Restore) Covers(r Record) bool {
 		return s.Open()
 	}
 	return s.Open() || r.Created.Before(s.Ended)
+}
+
+// LostFrom returns since when sends of a write that the restore covers may be missing.
+func (s Restore) LostFrom(r Record) time.Time {
+	from := s.Since
+	for b := s.Before; b != nil; b = b.Before {
+		if b.Covers(r) && b.Since.Before(from) {
+			from = b.Since
+		}
+	}
+	return from
 }
 
 // Restored returns the last restore that was recorded, and the time on the ledger's clock. It fails if
@@ -73,17 +87,21 @@ func restored(ctx context.Context, d Documents) (s Restore, n Note, now time.Tim
 }
 
 // RecordRestore records that history since a moment is missing, until now on the ledger's clock.
-// What a restore before it, which was not ended, says stays true. Processes that use the ledger
+// What a restore before it says stays true. Processes that use the ledger
 // notice it within a second.
 func RecordRestore(ctx context.Context, d Documents, since time.Time, by, reason string) (Restore, error) {
 	return changeRestore(ctx, d, by, reason, func(s Restore, now time.Time) (Restore, error) {
 		if !since.Before(now) {
 			return s, fmt.Errorf("history is missing since %s, and the ledger's clock shows %s; want a time before that", since.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 		}
-		if s.Open() && s.Since.Before(since) {
+		before := s.Before
+		switch {
+		case s.Open() && s.Since.Before(since):
 			since = s.Since
+		case !s.Ended.IsZero():
+			before = &s
 		}
-		return Restore{Since: since, Until: now, By: by, Reason: reason}, nil
+		return Restore{Since: since, Until: now, By: by, Reason: reason, Before: before}, nil
 	})
 }
 

@@ -19,7 +19,7 @@ func CaseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now tim
 		SinceSend: sinceSend, SinceByClock: now.Sub(r.LastSend), SinceKey: sinceKey, Age: now.Sub(tried(r)),
 		Unproven: r.Unproven, RetryAfter: r.RetryAfter, Late: Late(w, now), Directed: r.Directed,
 	}
-	c.OperationUnknown = w.IdempotencyKey != "" && r.Created.After(r.Restored) && !r.Restored.IsZero()
+	c.OperationUnknown = w.IdempotencyKey != "" && !r.Restored.IsZero()
 	if r.Answered {
 		c.Named = r.Ref
 	}
