@@ -32,8 +32,24 @@ type remote struct {
 	away          time.Duration // of the database: one way
 	lacks         []string      // words of statements that it does not know
 
-	mu     sync.Mutex
-	random *rand.Rand
+	mu      sync.Mutex
+	random  *rand.Rand
+	instead func() // what happens in place of the next commit, or nil
+}
+
+// lose makes something happen in place of the next commit, whose result is then not known.
+func (r *remote) lose(instead func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.instead = instead
+}
+
+// lost returns what happens in place of this commit.
+func (r *remote) lost() (instead func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	instead, r.instead = r.instead, nil
+	return instead
 }
 
 // through returns the connection string of a database behind the proxy.
@@ -136,6 +152,10 @@ func (r *remote) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 		}
 		commit := g.begins("commit")
 		commits := commit && changed || status == 'I' && !g.begins("BEGIN") && g.changes()
+		var instead func()
+		if commits {
+			instead = r.lost()
+		}
 		switch {
 		case slices.ContainsFunc(r.lacks, func(word string) bool { return strings.Contains(g.parsed+strings.Join(g.texts, ";"), word) }):
 			if status == 'T' && !pass(&pgproto3.Query{String: "SELECT 1/0"}, discard) {
@@ -146,6 +166,12 @@ func (r *remote) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 			if !pass(g.messages, back.Send) {
 				return
 			}
+		case instead != nil:
+			if commit && !pass(&pgproto3.Query{String: "ROLLBACK"}, discard) {
+				return
+			}
+			instead()
+			refuse("40003")
 		case r.chance(r.serialization):
 			ok := true
 			if commit {
@@ -399,6 +425,62 @@ func TestUnknownCommits(t *testing.T) {
 	}
 	if notes, _, err := l.Notes(t.Context(), ""); err != nil || len(notes) != 1 {
 		t.Errorf("notes %v, error %v: records of transactions are listed", notes, err)
+	}
+}
+
+// A change whose commit is lost is not taken for that of another caller, and a lease whose renewal is
+// lost is not taken for renewed. The clock of the ledger is late.
+func TestLostCommits(t *testing.T) {
+	late := ledger.Event{Kind: ledger.EvLate}
+	for name, c := range map[string]struct {
+		events    []ledger.Event // that are appended
+		meanwhile func(t *testing.T, d *database, l *postgres.Ledger, rec ledger.Record)
+		want      error
+		more      int // events afterwards
+	}{
+		"an equal change": {[]ledger.Event{late}, func(t *testing.T, _ *database, l *postgres.Ledger, rec ledger.Record) {
+			_, err := l.Append(t.Context(), rec.ID, rec.Fence, late)
+			must(t, err)
+		}, nil, 2},
+		"a renewal and a claim": {nil, func(t *testing.T, d *database, l *postgres.Ledger, rec ledger.Record) {
+			d.move(time.Hour)
+			recs, err := l.Claim(t.Context(), ledger.Claim{Owner: "other", LeaseFor: time.Minute, Limit: 1})
+			must(t, err)
+			if len(recs) != 1 {
+				t.Error("the other worker got nothing")
+			}
+		}, ledger.ErrFenced, 0},
+		"a renewal and an append": {nil, func(t *testing.T, _ *database, l *postgres.Ledger, rec ledger.Record) {
+			_, err := l.Append(t.Context(), rec.ID, rec.Fence, late)
+			must(t, err)
+		}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := fresh(t).movable()
+			o := &postgres.Options{Dialect: "simulated"}
+			nearby := d.open(o)
+			rec, _, err := nearby.Reserve(t.Context(), reservation(t, asked("w")))
+			must(t, err)
+			must(t, nearby.Close()) // when it has recorded the newest time, so that the append is the next commit
+			r := &remote{}
+			l, err := postgres.Open(t.Context(), r.through(t, d), o)
+			must(t, err)
+			defer l.Close()
+			d.move(-time.Second)
+			r.lose(func() { c.meanwhile(t, d, l, rec) })
+			got, err := l.Append(t.Context(), rec.ID, rec.Fence, c.events...)
+			if !errors.Is(err, c.want) {
+				t.Fatalf("error %v, want %v", err, c.want)
+			}
+			have, err := l.Get(t.Context(), rec.Tenant, rec.ID)
+			must(t, err)
+			if have.Seq != rec.Seq+int64(c.more) {
+				t.Errorf("the write has %d more events, want %d", have.Seq-rec.Seq, c.more)
+			}
+			if c.want == nil && !have.LeaseUntil.Equal(got.LeaseUntil) {
+				t.Errorf("the lease ends at %v, but the caller got %v", have.LeaseUntil, got.LeaseUntil)
+			}
+		})
 	}
 }
 

@@ -116,9 +116,10 @@ func (l *Ledger) outcome(ctx context.Context, o *operation) (*answer, error) {
 }
 
 // isPartOf reports whether a write has the events of the change: no other change has an event
-// with the same place, content and time.
+// with the same place, content and time. A change without events renewed a lease, of which a later
+// change leaves no trace: it is not known, and not part of it.
 func (c change) isPartOf(have ledger.Record, events []ledger.Event) bool {
-	if c.fresh && !have.Created.Equal(c.rec.Created) {
+	if len(c.events) == 0 || c.fresh && !have.Created.Equal(c.rec.Created) {
 		return false
 	}
 	for _, want := range c.events {
