@@ -22,7 +22,7 @@ var engines = map[string]string{
 
 // recipes are the packages that the recipes import, by the stub.
 var recipes = map[string]string{
-	"inngest": "inngest.js", "@trigger.dev/sdk": "trigger.js", "workflow": "workflow.js", "workflow/api": "workflow.js",
+	"inngest": "inngest.js", "@trigger.dev/sdk": "trigger.js", "workflow": "workflow.js", "workflow/api": "workflow.js", "workflow/errors": "workflow.js",
 	"@microsoft/durabletask-js": "durabletask.js",
 }
 
@@ -67,7 +67,7 @@ func compileRecipes(t *testing.T, dir string) error {
 		up, err := filepath.Rel(at, filepath.Join(dir, stub))
 		recipesCompiled.err = errors.Join(recipesCompiled.err, err, os.MkdirAll(at, 0o700),
 			os.WriteFile(filepath.Join(at, "index.js"), []byte("export * from \""+filepath.ToSlash(up)+"\";\n"), 0o600),
-			os.WriteFile(filepath.Join(at, "package.json"), []byte(`{"type": "module", "exports": {".": "./index.js", "./api": "./api/index.js"}}`), 0o600))
+			os.WriteFile(filepath.Join(at, "package.json"), []byte(`{"type": "module", "exports": {".": "./index.js", "./api": "./api/index.js", "./errors": "./errors/index.js"}}`), 0o600))
 	}
 	recipesCompiled.done = true
 	return recipesCompiled.err
@@ -250,6 +250,7 @@ func decisionsAt(t *testing.T, dir, engine, fails string) {
 		waits(days)
 	}
 	days.verified(settled(data))
+	days.verified(settled(data)) // as of most writes, whose run has ended when the message arrives
 	days.isOne()
 
 	// The message about the decision is lost: a timer runs out.

@@ -35,6 +35,9 @@ declare module "workflow" {
 declare module "workflow/api" {
   export function resumeHook(token: string, payload: unknown): Promise<unknown>;
 }
+declare module "workflow/errors" {
+  export class HookNotFoundError extends Error { static is(e: unknown): boolean }
+}
 declare module "@microsoft/durabletask-js" {
   export interface Task<T> { readonly isComplete: boolean; readonly result?: T }
   export interface ActivityContext { readonly orchestrationId: string }
