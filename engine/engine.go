@@ -489,7 +489,7 @@ var processes = sync.OnceValue(func() string {
 // it is no process. Otherwise it returns "". A process number that was reused counts as running.
 func gone(owner string) string {
 	if owner == ledger.Dispatched {
-		return owner
+		return ledger.Dispatched
 	}
 	parts := strings.Split(owner, "/")
 	if len(parts) != 3 || processes() == "" || !strings.HasSuffix(parts[2], processes()) {

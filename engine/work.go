@@ -637,7 +637,7 @@ func (w *worker) inherit(ctx context.Context, stats ledger.QueueStats, pages int
 				return err
 			}
 			for _, rec := range recs {
-				if !rec.LeaseUntil.After(rec.Now) {
+				if !rec.InHand(rec.Now) {
 					continue
 				}
 				left--
@@ -654,11 +654,10 @@ func (w *worker) inherit(ctx context.Context, stats ledger.QueueStats, pages int
 	return nil
 }
 
-// succeed takes over a leased write if its owner's process is gone. A dispatched one is the other
-// scheduler's.
+// succeed takes over a leased write if its owner's process is gone.
 func (w *worker) succeed(ctx context.Context, rec ledger.Record) error {
 	c := ledger.Claim{Owner: w.e.opts.Owner, LeaseFor: w.e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
-	if c.Gone == "" || c.Gone == ledger.Dispatched {
+	if c.Gone == "" {
 		return nil
 	}
 	claimed, asked, err := w.e.lent(ctx, c)

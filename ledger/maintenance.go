@@ -117,9 +117,9 @@ type Queue struct {
 	Destination   string    `json:"destination"`
 	State         State     `json:"state"`
 	Count         int       `json:"count"`
-	Due           int       `json:"due"`                 // due now and not leased
-	Leased        int       `json:"leased"`              // leased
-	Orphaned      int       `json:"orphaned"`            // with a lease that has ended
+	Due           int       `json:"due"`                 // due now, and no worker has or had it: not leased, or [Dispatched]
+	Leased        int       `json:"leased"`              // leased by a worker
+	Orphaned      int       `json:"orphaned"`            // with a lease of a worker that has ended
 	Waiting       int       `json:"behind"`              // queued behind another write
 	Bytes         int64     `json:"bytes"`               // of their intents, as the ledger keeps them
 	OldestDue     time.Time `json:"oldest_due,omitzero"` // of those that are due or orphaned; zero when none is

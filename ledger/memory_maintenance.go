@@ -202,16 +202,16 @@ func (q Queue) with(r Record, now time.Time) Queue {
 	q.Count++
 	q.Bytes += int64(len(r.Intent))
 	switch {
-	case r.LeaseUntil.After(now):
+	case r.InHand(now):
 		q.Leased++
-	case due && r.Owner != "":
+	case due && r.Owner != "" && r.Owner != Dispatched:
 		q.Orphaned++
 	case due:
 		q.Due++
 	case r.QueuedBehind != "":
 		q.Waiting++
 	}
-	if due && !r.LeaseUntil.After(now) && (q.OldestDue.IsZero() || r.Due.Before(q.OldestDue)) {
+	if due && !r.InHand(now) && (q.OldestDue.IsZero() || r.Due.Before(q.OldestDue)) {
 		q.OldestDue = r.Due
 	}
 	if q.OldestCreated.IsZero() || r.Created.Before(q.OldestCreated) {

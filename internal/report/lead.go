@@ -218,7 +218,7 @@ func (l Lead) sent() string {
 	switch {
 	case r.Delegated:
 		return ""
-	case r.State == ledger.Sending && r.LeaseUntil.After(r.Now):
+	case r.State == ledger.Sending && r.InHand(r.Now):
 		return "It is being sent now."
 	case r.Sends == 0:
 		return "Nothing was sent."

@@ -48,6 +48,10 @@ var leadCases = map[string]leadCase{
 		"The agent wants to create order A-1 for $29.99. The destination was not read back yet. It is being sent now. It continues; no decision is needed."},
 	"sending, worker gone": {"it may have been sent", intent.Create, ledger.Sending, "", func(r *ledger.Record) { r.Sends = 1 }, nil, nil, false, false,
 		"The agent wants to create order A-1 for $29.99. The destination was not read back yet. It may have been sent once: the process that sent it ended before it knew. It continues; no decision is needed."},
+	"sending, worker gone, handed over": {"no worker has it yet", intent.Create, ledger.Sending, "", func(r *ledger.Record) {
+		r.Sends, r.Owner, r.LeaseUntil = 1, ledger.Dispatched, base.Add(time.Minute)
+	}, nil, nil, false, false,
+		"The agent wants to create order A-1 for $29.99. The destination was not read back yet. It may have been sent once: the process that sent it ended before it knew. It continues; no decision is needed."},
 	"checking, answered": {"accepted is not verified", intent.Create, ledger.Checking, "", func(r *ledger.Record) { r.Sends, r.Answered = 1, true }, nil, []string{}, false, false,
 		"The agent wants to create order A-1 for $29.99. Order A-1 was not found. It was sent once, and the destination accepted it. It continues; no decision is needed."},
 	"checking, unknown": {"no response", intent.Create, ledger.Checking, "", func(r *ledger.Record) { r.Sends, r.Unknown = 1, true }, nil, nil, true, false,

@@ -112,7 +112,9 @@ func facts(r ledger.Record, o engine.Outcome, now time.Time) []string {
 	}
 	switch {
 	case r.Owner == "":
-	case r.LeaseUntil.After(now):
+	case r.Owner == ledger.Dispatched:
+		add("handed over", "to the scheduler; no worker has taken it up yet")
+	case r.InHand(now):
 		add("in hand", "%s, until %s at the latest", Clip(r.Owner, maxValue), Moment(r.LeaseUntil))
 	default:
 		add("was in hand", "%s, whose lease ended %s", Clip(r.Owner, maxValue), Moment(r.LeaseUntil))

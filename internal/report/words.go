@@ -310,7 +310,7 @@ func next(r ledger.Record, now time.Time) string {
 		return fmt.Sprintf("It is recorded, and is sent when %s about the same record is done:\n  readback show %s", r.QueuedBehind, r.QueuedBehind)
 	case r.Unverified && r.Due.After(now):
 		return fmt.Sprintf("The destination answered with success. It is read back in a batch by `readback work`, %s.", Ago(r.Due, now))
-	case r.LeaseUntil.After(now):
+	case r.InHand(now):
 		when = fmt.Sprintf("in hand until %s at the latest (%s)", Moment(r.LeaseUntil), Safe(r.Owner))
 	case r.Due.After(now):
 		when = fmt.Sprintf("due %s", Ago(r.Due, now))

@@ -111,6 +111,22 @@ var statistics = map[string]scenario{
 			h.counted(ledger.Queue{Tenant: "a", Destination: "shop", State: ledger.Sending, Count: 1, Leased: 1})
 		},
 	},
+	"handed over": {
+		"what another scheduler has, and no worker, counts as due",
+		func(h *harness) {
+			rec := h.fresh(wish("a", "w1"), announced)
+			h.sleep(2 * lease)
+			rec = h.taken(rec, ledger.Claim{Owner: ledger.Dispatched})
+			s := h.counted(ledger.Queue{Tenant: "a", Destination: "shop", State: ledger.Sending, Count: 1, Due: 1})
+			if got := s.Queues[0].OldestDue; !got.Equal(rec.Due) {
+				h.Errorf("oldest due %s, want %s", got, rec.Due)
+			}
+			h.sleep(2 * lease)
+			h.counted(ledger.Queue{Tenant: "a", Destination: "shop", State: ledger.Sending, Count: 1, Due: 1})
+			h.taken(rec, ledger.Claim{})
+			h.counted(ledger.Queue{Tenant: "a", Destination: "shop", State: ledger.Sending, Count: 1, Leased: 1})
+		},
+	},
 	"rechecks": {
 		"a settled write counts as long as it needs a read",
 		func(h *harness) {

@@ -87,11 +87,11 @@ WHERE w.id = i.id AND w.fence = i.fence
 -- others.
 WITH {guard},
 q AS (SELECT w.tenant, w.destination, w.state, count(*) AS count,
-		count(*) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now AND w.owner = '') AS due,
-		count(*) FILTER (WHERE w.lease_until > g.now AND w.owner <> '') AS leased,
-		count(*) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now AND w.owner <> '') AS orphaned,
+		count(*) FILTER (WHERE w.due <= g.now AND (w.lease_until <= g.now AND w.owner = '' OR w.owner = 'dispatched')) AS due,
+		count(*) FILTER (WHERE w.lease_until > g.now AND w.owner NOT IN ('', 'dispatched')) AS leased,
+		count(*) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now AND w.owner NOT IN ('', 'dispatched')) AS orphaned,
 		count(*) FILTER (WHERE w.due IS NULL AND w.queued_behind IS NOT NULL AND w.lease_until <= g.now) AS behind,
-		min(w.due) FILTER (WHERE w.due <= g.now AND w.lease_until <= g.now) AS oldest_due,
+		min(w.due) FILTER (WHERE w.due <= g.now AND (w.lease_until <= g.now OR w.owner = 'dispatched')) AS oldest_due,
 		min(w.created) AS oldest_created, sum(octet_length(w.intent))::bigint AS bytes
 	FROM (
 		SELECT h.* FROM @ledger_writes AS h WHERE h.queue IS NOT NULL AND h.queued_behind IS NULL

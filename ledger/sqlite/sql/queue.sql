@@ -49,10 +49,12 @@ WHERE w.due IS NULL AND w.state <> 'settled' AND w.state IN ('held', 'review') A
 LIMIT ?1
 
 -- name: queue_stats
--- Open writes, counted: those with a due time, then those without.
+-- Open writes, counted: those with a due time, then those without. The lease of one that was
+-- handed over is no worker's.
 SELECT w.tenant, w.destination, w.state, count(*),
-	sum(w.due <= ?1 AND w.lease_until = 0), sum(w.lease_until > ?1), sum(w.due <= ?1 AND w.lease_until > 0 AND w.lease_until <= ?1), 0,
-	min(iif(w.due <= ?1 AND w.lease_until <= ?1, w.due, NULL)), min(w.created), sum(octet_length(w.intent))
+	sum(w.due <= ?1 AND (w.lease_until = 0 OR instr(w.body, '"owner":"dispatched"'))), sum(w.lease_until > ?1 AND NOT instr(w.body, '"owner":"dispatched"')),
+	sum(w.due <= ?1 AND w.lease_until > 0 AND w.lease_until <= ?1 AND NOT instr(w.body, '"owner":"dispatched"')), 0,
+	min(iif(w.due <= ?1 AND (w.lease_until <= ?1 OR instr(w.body, '"owner":"dispatched"')), w.due, NULL)), min(w.created), sum(octet_length(w.intent))
 FROM ledger_writes AS w
 WHERE w.due IS NOT NULL AND w.damaged IS NULL
 GROUP BY w.destination, w.tenant, w.state
