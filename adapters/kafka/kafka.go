@@ -75,6 +75,8 @@ func Consume(ctx context.Context, client *kgo.Client, eng *engine.Engine, o Opti
 	c := &consumer{Options: o, client: client, engine: eng}
 	var running sync.WaitGroup
 	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // a client that is closed takes no commit any more
 	for {
 		fetches := client.PollFetches(ctx)
 		if ctx.Err() != nil {
@@ -112,6 +114,9 @@ func check(ctx context.Context, client *kgo.Client, o Options) error {
 	refuse(client.OptValue(kgo.ConsumerGroup) == "", "the client has no kgo.ConsumerGroup; its place would be lost")
 	refuse(client.OptValue(kgo.DisableAutoCommit) != true, "kgo.DisableAutoCommit is missing, or a record is committed before it is recorded")
 	refuse(client.OptValue(kgo.FetchIsolationLevel) != readCommitted, "kgo.FetchIsolationLevel is not kgo.ReadCommitted, or records of aborted transactions are writes")
+	refuse(client.OptValue(kgo.BlockRebalanceOnPoll) == true, "kgo.BlockRebalanceOnPoll is set, and no rebalance would end")
+	refuse(client.OptValue(kgo.ConsumeRegex) == true, "kgo.ConsumeRegex is set; name the topics, or dead letters can be consumed")
+	refuse(client.OptValue(kgo.TransactionalID) != "", "kgo.TransactionalID is set; a dead letter is produced outside of transactions")
 	refuse(client.OptValue(kgo.RequiredAcks) != kgo.AllISRAcks(), "kgo.RequiredAcks is not kgo.AllISRAcks, or a dead letter can be lost")
 	refuse(slices.Contains(client.GetConsumeTopics(), o.DeadLetters), "Options.DeadLetters is %q, which the client consumes; want another topic", o.DeadLetters)
 	if len(wrong) == 0 {
@@ -256,12 +261,16 @@ func (c *consumer) intent(r *kgo.Record) (intent.WriteIntent, error) {
 	return w, err
 }
 
-// reject produces a record as a dead letter.
+// reject produces a record as a dead letter. Of one that is too large with two headers more, the letter
+// has these alone: it must not stop its partition, and its own topic has it.
 func (c *consumer) reject(ctx context.Context, r *kgo.Record, why error) error {
-	dead := &kgo.Record{Topic: c.DeadLetters, Key: r.Key, Value: r.Value, Headers: append(slices.Clone(r.Headers),
-		kgo.RecordHeader{Key: Reason, Value: []byte(visible.Clip(why.Error(), maxReason))},
-		kgo.RecordHeader{Key: From, Value: []byte(place(r))})}
-	return c.client.ProduceSync(ctx, dead).FirstErr()
+	ours := []kgo.RecordHeader{{Key: Reason, Value: []byte(visible.Clip(why.Error(), maxReason))}, {Key: From, Value: []byte(place(r))}}
+	theirs := slices.DeleteFunc(slices.Clone(r.Headers), func(h kgo.RecordHeader) bool { return h.Key == Reason || h.Key == From })
+	err := c.client.ProduceSync(ctx, &kgo.Record{Topic: c.DeadLetters, Key: r.Key, Value: r.Value, Headers: append(theirs, ours...)}).FirstErr()
+	if errors.Is(err, kerr.MessageTooLarge) {
+		err = c.client.ProduceSync(ctx, &kgo.Record{Topic: c.DeadLetters, Headers: ours}).FirstErr()
+	}
+	return err
 }
 
 func place(r *kgo.Record) string { return fmt.Sprintf("%s/%d/%d", r.Topic, r.Partition, r.Offset) }

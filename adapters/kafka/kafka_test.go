@@ -477,6 +477,9 @@ func TestRefusedClients(t *testing.T) {
 		"commits by itself":      {[]kgo.Opt{kgo.ConsumerGroup(group), kgo.ConsumeTopics("orders")}, letters("dead"), "DisableAutoCommit"},
 		"aborted transactions":   {append(member(group), kgo.FetchIsolationLevel(kgo.ReadUncommitted())), letters("dead"), "ReadCommitted"},
 		"unsure letters":         {append(member(group), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()), letters("dead"), "AllISRAcks"},
+		"rebalances are blocked": {append(member(group), kgo.BlockRebalanceOnPoll()), letters("dead"), "BlockRebalanceOnPoll"},
+		"any topic":              {append(member(group), kgo.ConsumeRegex()), letters("dead"), "ConsumeRegex"},
+		"transactions":           {append(member(group), kgo.TransactionalID("writes")), letters("dead"), "TransactionalID"},
 		"no dead letters":        {member(group), letters(""), "DeadLetters"},
 		"dead letters are lost":  {member(group), letters("lost"), "DeadLetters"},
 		"dead letters come back": {member(group), letters("orders"), "DeadLetters"},
@@ -491,6 +494,46 @@ func TestRefusedClients(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A record that is as large as a record can be does not stop its partition: its letter names its place.
+func TestLargeRecord(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.client = b.connect(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(2<<20))
+		b.run(group, kafka.Options{})
+		b.produce(0, "<"+strings.Repeat("x", 1<<20), kafka.From, "orders/1/7")
+		b.produce(0, "<", kafka.From, "orders/1/7") // a letter that was produced again
+		b.committed(group)
+		for n, letter := range b.read("dead", 2) {
+			if place := header(letter, kafka.From); place != fmt.Sprintf("orders/0/%d", n) || !strings.Contains(header(letter, kafka.Reason), "invalid character") {
+				t.Errorf("letter %d is of %s: %s", n, place, header(letter, kafka.Reason))
+			}
+		}
+	})
+}
+
+// A client that is closed ends Consume, also while a write waits for a reviewer.
+func TestClientClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		client := b.connect(member(group)...)
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			ended <- kafka.Consume(ctx, client, b.engine, kafka.Options{Intent: charge, DeadLetters: "dead", Settled: true})
+		}()
+		b.produce(0, `{"order_id": "H-1", "amount_cents": 1}`, "held", "1")
+		b.status("H-1", ledger.StatusHeld)
+		client.Close()
+		select {
+		case err := <-ended:
+			if !errors.Is(err, kgo.ErrClientClosed) {
+				t.Error(err)
+			}
+		case <-time.After(time.Hour):
+			t.Error("it did not end")
+		}
+	})
 }
 
 // Results are of named tenants.
