@@ -60,7 +60,7 @@ const identityWindow = 12 * time.Hour
 // another write began the same operation, the outcome is that write's.
 //
 // An attempt after the first whose write is not in the ledger, while a write that requests the
-// same is, fails with [ErrIdentityChanged] and names both: the engine derives its IDs from the
+// same is and has not ended without its effect, fails with [ErrIdentityChanged] and names both: the engine derives its IDs from the
 // attempt or the run, and the write would be made twice. The same is seen where the first attempt
 // ended before it recorded anything and another workflow asks for the same write: an idempotency
 // key distinguishes the two.
@@ -167,8 +167,8 @@ func (e *Engine) sameIdentity(ctx context.Context, w intent.WriteIntent, attempt
 		}
 		for _, other := range found.Records {
 			// With an idempotency key the digests are of one operation, which blocks the second
-			// write by itself.
-			if other.IdempotencyKey == "" && other.Tool == t.rec.Tool && sameRequest(other, t.rec) == nil {
+			// write by itself. One that ended without its effect makes no other a second one.
+			if other.IdempotencyKey == "" && other.Settlement.Group() != ledger.NotDone && other.Tool == t.rec.Tool && sameRequest(other, t.rec) == nil {
 				return &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: fmt.Errorf(
 					"%w: attempt %d is of workflow %q, step %q, which the ledger does not have, and write %s of workflow %q, step %q, requests the same; use names that retries keep, or set idempotency_key",
 					ErrIdentityChanged, attempt, t.rec.Workflow, t.rec.Step, other.ID, other.Workflow, other.Step)}

@@ -139,17 +139,19 @@ func TestChangedIdentities(t *testing.T) {
 		attempt int
 		later   time.Duration
 		changed bool
+		refused bool // the first one, by the destination
 	}{
-		"a run ID in the name":        {renamed, 2, time.Minute, true},
-		"a counter in the step":       {func(w *intent.WriteIntent) { w.Step = "7" }, 3, 11 * time.Hour, true},
-		"the same name":               {func(*intent.WriteIntent) {}, 2, 0, false},
-		"a first attempt":             {renamed, 1, 0, false},
-		"an engine without a count":   {renamed, 0, 0, false},
-		"another request":             {other, 2, 0, false},
-		"another tool":                {func(w *intent.WriteIntent) { renamed(w); w.Tool = "orders.import" }, 2, 0, false},
-		"the day after":               {renamed, 2, 24 * time.Hour, false},
-		"the operation has a name":    {func(w *intent.WriteIntent) { renamed(w); w.IdempotencyKey = "order:1" }, 2, 0, false},
-		"a first write of the record": {func(w *intent.WriteIntent) { renamed(w); w.Key = intent.Fields{"order_id": "A-2"} }, 2, 0, false},
+		"a run ID in the name":        {renamed, 2, time.Minute, true, false},
+		"a counter in the step":       {func(w *intent.WriteIntent) { w.Step = "7" }, 3, 11 * time.Hour, true, false},
+		"the first had no effect":     {renamed, 2, time.Minute, false, true},
+		"the same name":               {func(*intent.WriteIntent) {}, 2, 0, false, false},
+		"a first attempt":             {renamed, 1, 0, false, false},
+		"an engine without a count":   {renamed, 0, 0, false, false},
+		"another request":             {other, 2, 0, false, false},
+		"another tool":                {func(w *intent.WriteIntent) { renamed(w); w.Tool = "orders.import" }, 2, 0, false, false},
+		"the day after":               {renamed, 2, 24 * time.Hour, false, false},
+		"the operation has a name":    {func(w *intent.WriteIntent) { renamed(w); w.IdempotencyKey = "order:1" }, 2, 0, false, false},
+		"a first write of the record": {func(w *intent.WriteIntent) { renamed(w); w.Key = intent.Fields{"order_id": "A-2"} }, 2, 0, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -157,6 +159,9 @@ func TestChangedIdentities(t *testing.T) {
 				first := order("A-1", intent.Update)
 				if _, err := b.world.Seed(intent.Fields{"order_id": "A-1", "amount_cents": jsonNumber(5)}, ""); err != nil {
 					t.Fatal(err)
+				}
+				if c.refused {
+					b.set(orders.Fault{Kind: orders.Refused, How: "422", Times: 1})
 				}
 				made := b.do(first)
 				time.Sleep(c.later)
