@@ -219,6 +219,29 @@ func TestTheLastOutcomeIsTheResult(t *testing.T) {
 	}
 }
 
+// A workflow that waits for another one's write asks again while the idempotency key of that write
+// still blocks, however long it has waited.
+func TestNoWaitOutlastsAnIdempotencyKey(t *testing.T) {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	env := suite.NewTestWorkflowEnvironment()
+	began := env.Now()
+	last, longest := began, time.Duration(0)
+	env.RegisterActivityWithOptions(func(context.Context, intent.WriteIntent, bool) (engine.Step, error) {
+		longest, last = max(longest, env.Now().Sub(last)), env.Now()
+		if last.Sub(began) > 30*24*time.Hour {
+			return engine.Step{Next: engine.NextResult}, nil
+		}
+		return engine.Step{Next: engine.NextDecision, After: time.Hour, Outcome: engine.Outcome{ID: "wr_1"}}, nil
+	}, activity.RegisterOptions{Name: temporal.ActivityType})
+	env.RegisterWorkflow(chargeFlow)
+	env.ExecuteWorkflow(chargeFlow, order("A-1", ""))
+	const blocks = 24 * time.Hour // the default of engine.Options.Window
+	if err := env.GetWorkflowError(); err != nil || longest > blocks-10*time.Hour {
+		t.Errorf("one wait took %v, %v, want that the key blocks for hours after it", longest, err)
+	}
+}
+
 func TestACancelledWaitDoesNotSayThatNothingIsSent(t *testing.T) {
 	f := newFixture(t)
 	env := run(t, f, worker.Options{}, func(env *testsuite.TestWorkflowEnvironment) {

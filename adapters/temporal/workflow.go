@@ -16,6 +16,11 @@ import (
 // heartbeat is the default of a heartbeat timeout. A cancellation reaches an attempt with a heartbeat.
 const heartbeat = 15 * time.Second
 
+// maxWait bounds one wait for a decision. A workflow that waits for another one's write gets no
+// signal, and must ask again while that write's idempotency key still blocks: for a day after its
+// end, by default.
+const maxWait = 12 * time.Hour
+
 // Do makes the write of a step of a workflow and returns its outcome: verified, accepted,
 // unverified or reported. A write that waits for a reviewer waits for [Decided], or for a durable
 // timer that grows with its age: days need few events. Register the activity with [Register].
@@ -56,7 +61,7 @@ func Do(ctx workflow.Context, step string, w intent.WriteIntent) (engine.Outcome
 			return s.Outcome, nil
 		}
 		last = s.Outcome
-		wait := max(s.After, workflow.Now(ctx).Sub(began)/4)
+		wait := max(s.After, min(workflow.Now(ctx).Sub(began)/4, maxWait))
 		workflow.GetSignalChannel(ctx, Decided(s.Outcome.ID)).ReceiveWithTimeout(ctx, wait, nil)
 	}
 }
