@@ -18,6 +18,7 @@ import (
 
 	"github.com/readback-go/readback/adapters/temporal"
 	"github.com/readback-go/readback/command"
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
@@ -159,10 +160,14 @@ func (d *driver) dispatch(ctx context.Context) {
 	wg.Wait()
 }
 
+// workflowID names the workflow of a subject: a tenant and the ID of a saga may have slashes.
+func (of subject) workflowID(queue string) string {
+	return engine.WorkflowName(queue, of.Kind, of.Tenant, of.ID)
+}
+
 // start starts the workflow of a subject, or wakes it.
 func (d *driver) start(ctx context.Context, of subject) error {
-	id := fmt.Sprintf("%s/%s/%s/%s", d.queue, of.Kind, of.Tenant, of.ID)
-	_, err := d.client.SignalWithStartWorkflow(ctx, id, due, nil, client.StartWorkflowOptions{TaskQueue: d.queue}, workflowType, of)
+	_, err := d.client.SignalWithStartWorkflow(ctx, of.workflowID(d.queue), due, nil, client.StartWorkflowOptions{TaskQueue: d.queue}, workflowType, of)
 	return err
 }
 

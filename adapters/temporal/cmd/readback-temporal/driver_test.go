@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,5 +121,23 @@ func TestARecheckInDaysIsATimer(t *testing.T) {
 	}
 	if took := env.Now().Sub(began); took < 47*time.Hour {
 		t.Errorf("it ended after %s, before the recheck", took)
+	}
+}
+
+// Two subjects never have one workflow, which would work on one of them only.
+func TestWorkflowID(t *testing.T) {
+	seen := map[string]subject{}
+	for _, of := range []subject{
+		{"saga", "a", "b/c", ""}, {"saga", "a/b", "c", ""}, {"write", "a", "b/c", ""}, {"saga", "a%2Fb", "c", ""},
+		{"saga", strings.Repeat("/", 255), strings.Repeat("/", 254) + "1", ""}, {"saga", strings.Repeat("/", 255), strings.Repeat("/", 254) + "2", ""},
+	} {
+		id := of.workflowID("q")
+		if other, ok := seen[id]; ok || len(id) > 1000 { // Temporal's limit
+			t.Errorf("%v and %v have the workflow %q", of, other, id)
+		}
+		seen[id] = of
+	}
+	if err := schedule(t.Context(), client.Options{}, "", command.Work{}); err == nil {
+		t.Error("without a task queue, each hand-over would start another workflow")
 	}
 }

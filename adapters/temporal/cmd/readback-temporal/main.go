@@ -9,6 +9,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 
 	"go.temporal.io/sdk/client"
@@ -39,6 +40,9 @@ func scheduler() command.Scheduler {
 
 // schedule drives the work of this process until ctx ends.
 func schedule(ctx context.Context, o client.Options, queue string, w command.Work) error {
+	if queue == "" {
+		return errors.New("--task-queue is empty: name one for each ledger")
+	}
 	c := dial(ctx, o, w.Logger)
 	if c == nil {
 		return nil

@@ -308,9 +308,9 @@ func TestKills(t *testing.T) {
 					}
 				}
 				if rec, err := p.ledger.Get(t.Context(), "acme", write); err == nil && rec.Due.IsZero() {
-					ended(t, s.Client, queue+"/write/acme/"+string(write))
+					ended(t, s.Client, queue+":write/acme/"+string(write))
 				}
-				replay(t, s.Client, queue+"/write/acme/"+string(write))
+				replay(t, s.Client, queue+":write/acme/"+string(write))
 			})
 		}
 	}
@@ -353,7 +353,7 @@ func TestTwoWorkersAndLostWorkflows(t *testing.T) {
 	}
 	terminated := 0
 	for n := 0; n < writes; n += 3 {
-		err := s.Client.TerminateWorkflow(ctx, queue+"/write/acme/"+string(ids[n]), "", "a test")
+		err := s.Client.TerminateWorkflow(ctx, queue+":write/acme/"+string(ids[n]), "", "a test")
 		if ended := new(serviceerror.NotFound); err == nil {
 			terminated++
 		} else if !errors.As(err, &ended) {
