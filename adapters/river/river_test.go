@@ -611,6 +611,35 @@ func TestRescueOfARunningJob(t *testing.T) {
 	}
 }
 
+// TestCancel: a job is cancelled while its request is at the destination. Its output says that the write
+// is in progress, and the write ends without the job.
+func TestCancel(t *testing.T) {
+	world := newWorld(t)
+	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
+	var reg connectors.Registry
+	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
+	s, err := open(t.Context(), database(t, server(t)), &reg, nil)
+	must(t, err)
+	t.Cleanup(func() { s.close(t) })
+	must(t, s.start(t.Context()))
+	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
+	<-slow.entered
+	_, err = s.client.JobCancel(t.Context(), id)
+	must(t, err)
+	if _, out := await(t, s.pool, id, rivertype.JobStateCancelled); out.Status != ledger.InProgress {
+		t.Errorf("%+v, want in progress", out)
+	}
+	close(slow.leave)
+	killtest.Until(t, "verified without its job", func() bool {
+		all, err := s.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"})
+		must(t, err)
+		return len(all) == 1 && all[0].Status() == ledger.Verified
+	})
+	if world.Changes("A-1") != 1 {
+		t.Errorf("%d effects, want one", world.Changes("A-1"))
+	}
+}
+
 // slowDestination holds every send.
 type slowDestination struct {
 	*orders.Connector
