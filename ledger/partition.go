@@ -85,6 +85,8 @@ type Partition interface {
 	Join(ctx context.Context, name string, home Partition) error
 	// Ownerships returns what the partition keeps of tenants, by tenant.
 	Ownerships(ctx context.Context) ([]Ownership, error)
+	// Ownership returns what it keeps of one tenant, without an epoch where that is nothing.
+	Ownership(ctx context.Context, tenant string) (Ownership, error)
 	// Own changes what it keeps of a tenant from was to o; was without an epoch is for a tenant that
 	// it does not know. It fails with [ErrStale] when that is not so. When it returns, no change of
 	// a writer that relied on was is still to be committed.

@@ -34,12 +34,17 @@ func fenced(text string) string {
 
 // ownership returns the name of the partition, "" for none, and what it keeps of a tenant.
 func (l *Ledger) ownership(ctx context.Context, where asker, tenant string) (name string, o ledger.Ownership, err error) {
-	o.Tenant = tenant
 	err = l.ask(ctx, where, l.sql.Text("ownership"), []any{tenant}, func(rows pgx.Rows) error {
-		_, err := pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
-			return struct{}{}, r.Scan(&name, &o.Epoch, (*string)(&o.State))
-		})
+		name, o, err = scanOwnership(rows, tenant)
 		return err
+	})
+	return name, o, err
+}
+
+func scanOwnership(rows pgx.Rows, tenant string) (name string, o ledger.Ownership, err error) {
+	o.Tenant = tenant
+	_, err = pgx.CollectOneRow(rows, func(r pgx.CollectableRow) (struct{}, error) {
+		return struct{}{}, r.Scan(&name, &o.Epoch, (*string)(&o.State))
 	})
 	return name, o, err
 }
@@ -131,6 +136,15 @@ func (l *Ledger) Ownerships(ctx context.Context) (all []ledger.Ownership, err er
 		return err
 	})
 	return all, err
+}
+
+// Ownership implements [ledger.Partition].
+func (l *Ledger) Ownership(ctx context.Context, tenant string) (o ledger.Ownership, err error) {
+	err = l.read(ctx, l.sql.Text("ownership"), []any{tenant}, func(rows pgx.Rows) error {
+		_, o, err = scanOwnership(rows, tenant)
+		return err
+	})
+	return o, err
 }
 
 // Own implements [ledger.Partition].

@@ -18,6 +18,8 @@ type Finding struct {
 	Partitions []string
 	// Text says what is wrong and what to do.
 	Text string
+
+	place ledger.Placement // in the directory
 }
 
 // ErrSplit means that the tenant is refused: two partitions own it, or its own does not have it.
@@ -103,11 +105,22 @@ func (l *Ledger) Placements(ctx context.Context) ([]ledger.Placement, error) {
 // Check compares the directory with what the partitions own, as far as they can be reached, and
 // returns what contradicts. It changes nothing.
 func (l *Ledger) Check(ctx context.Context) ([]Finding, error) {
-	v, err := l.survey(ctx)
-	if err != nil {
-		return nil, err
+	_, found, err := l.contradictions(ctx)
+	return found, err
+}
+
+// contradictions returns what two surveys have found, and the second one: in one survey a move between
+// the reads of two partitions looks like a tenant in both or in none.
+func (l *Ledger) contradictions(ctx context.Context) (v survey, found []Finding, err error) {
+	v, err = l.survey(ctx)
+	before := l.findings(v)
+	if err != nil || len(before) == 0 {
+		return v, nil, err
 	}
-	return l.findings(v), nil
+	v, err = l.survey(ctx)
+	return v, slices.DeleteFunc(l.findings(v), func(f Finding) bool {
+		return !slices.ContainsFunc(before, func(was Finding) bool { return was.place == f.place && was.Text == f.Text })
+	}), err
 }
 
 func (l *Ledger) findings(v survey) (found []Finding) {
@@ -126,7 +139,7 @@ func (l *Ledger) findings(v survey) (found []Finding) {
 	}
 	for tenant := range tenants {
 		if f := l.finding(v, tenant, placed[tenant]); f.Text != "" {
-			f.Tenant = tenant
+			f.Tenant, f.place = tenant, placed[tenant]
 			found = append(found, f)
 		}
 	}
@@ -157,6 +170,8 @@ func (l *Ledger) finding(v survey, tenant string, p ledger.Placement) Finding {
 		f.Text = fmt.Sprintf("the directory says that tenant %q is in partition %q, which does not have it; it is refused: the database is another one, or was restored from a backup", tenant, p.Partition)
 	case p.Epoch > 0 && !moving && len(of) == 1 && of[0] != at:
 		f.Text = fmt.Sprintf("the directory says that tenant %q is in partition %q (epoch %d), and partition %s owns it; it is refused: one of the two databases was restored from a backup; find out which one is right, and run `readback shards keep`", tenant, p.Partition, p.Epoch, names[0])
+	case p.Epoch > 0 && !moving && len(of) == 1 && v.owned[at][tenant].State == ledger.TenantDraining:
+		f.Text = fmt.Sprintf("tenant %q is in partition %s, which begins nothing, and no move is under way; it is refused: it was in two partitions before; run `readback shards keep`", tenant, names[0])
 	}
 	return f
 }
@@ -164,7 +179,7 @@ func (l *Ledger) finding(v survey, tenant string, p ledger.Placement) Finding {
 // reconcile enters tenants into the directory that a partition had before it joined, and refuses those
 // of which it is not known where they are: no partition begins or leases anything of them any more.
 func (l *Ledger) reconcile(ctx context.Context) error {
-	v, err := l.survey(ctx)
+	v, found, err := l.contradictions(ctx)
 	if err != nil {
 		return err
 	}
@@ -172,7 +187,6 @@ func (l *Ledger) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := l.findings(v)
 	refused := map[string]error{}
 	for _, f := range found {
 		l.o.Logger.Error("a tenant is refused", "tenant", f.Tenant, "partitions", f.Partitions, "problem", f.Text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/readback-go/readback/internal/pause"
@@ -102,7 +103,7 @@ func (l *Ledger) Resume(ctx context.Context, tenant string, report func(Step)) e
 	if err != nil {
 		return err
 	}
-	if where.State != ledger.TenantDraining {
+	if where.State != ledger.TenantDraining || where.Target == where.Partition { // it is being placed
 		return fmt.Errorf("%w: tenant %q is not being moved", ErrMove, tenant)
 	}
 	m := &moving{l: l, home: home, where: where, report: report}
@@ -136,24 +137,9 @@ func (m *moving) did(leased int, format string, args ...any) {
 	}
 }
 
-// kept is what a partition keeps of the tenant.
-func (m *moving) kept(ctx context.Context, p ledger.Partition) (ledger.Ownership, error) {
-	return kept(ctx, p, m.where.Tenant)
-}
-
-func kept(ctx context.Context, p ledger.Partition, tenant string) (ledger.Ownership, error) {
-	all, err := p.Ownerships(ctx)
-	for _, o := range all {
-		if o.Tenant == tenant {
-			return o, err
-		}
-	}
-	return ledger.Ownership{Tenant: tenant}, err
-}
-
 func (m *moving) run(ctx context.Context) error {
 	next := ledger.Ownership{Tenant: m.where.Tenant, Epoch: m.where.Epoch + 1, State: ledger.TenantMoved}
-	have, err := m.kept(ctx, m.from)
+	have, err := m.from.Ownership(ctx, m.where.Tenant)
 	if err != nil {
 		return err
 	}
@@ -254,7 +240,7 @@ func (l *Ledger) Abandon(ctx context.Context, tenant string) error {
 		return err
 	}
 	next := where.Epoch + 1
-	there, err := kept(ctx, to, tenant)
+	there, err := to.Ownership(ctx, tenant)
 	switch {
 	case err != nil:
 		return err
@@ -265,7 +251,7 @@ func (l *Ledger) Abandon(ctx context.Context, tenant string) error {
 			return err
 		}
 	}
-	here, err := kept(ctx, from, tenant)
+	here, err := from.Ownership(ctx, tenant)
 	if err == nil && (here.Epoch != next || here.State != ledger.TenantActive) {
 		err = from.Own(ctx, ledger.Ownership{Tenant: tenant, Epoch: next, State: ledger.TenantActive}, here)
 	}
@@ -284,7 +270,7 @@ func (l *Ledger) Keep(ctx context.Context, tenant, in string) error {
 	if l.named(in) == nil {
 		return fmt.Errorf("%w: %q is no partition of the configuration", ErrMove, in)
 	}
-	v, err := l.survey(ctx)
+	v, found, err := l.contradictions(ctx)
 	if err == nil {
 		err = errors.Join(v.errs...) // each must give it up
 	}
@@ -299,8 +285,14 @@ func (l *Ledger) Keep(ctx context.Context, tenant, in string) error {
 	if err != nil {
 		return err
 	}
-	if f := l.finding(v, tenant, where); f.Text == "" {
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Tenant == tenant }) {
 		return fmt.Errorf("%w: the partitions and the directory agree where tenant %q is", ErrMove, tenant)
+	}
+	switch o, has := v.owned[slices.Index(l.shards, l.named(in))][tenant]; {
+	case !has:
+		return fmt.Errorf("%w: partition %q has nothing of tenant %q", ErrMove, in, tenant)
+	case o.State == ledger.TenantMoved && len(v.owners(tenant)) > 0:
+		return fmt.Errorf("%w: partition %q gave tenant %q up in epoch %d, and another one owns it", ErrMove, in, tenant, o.Epoch)
 	}
 	epoch := where.Epoch
 	for _, all := range v.owned {
@@ -316,9 +308,7 @@ func (l *Ledger) Keep(ctx context.Context, tenant, in string) error {
 			return err
 		}
 		if s.Name == in {
-			if owner, was = p, o; !has {
-				return fmt.Errorf("%w: partition %q has nothing of tenant %q", ErrMove, in, tenant)
-			}
+			owner, was = p, o
 			continue
 		}
 		if has && o.State != ledger.TenantMoved {

@@ -373,6 +373,7 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 	if known && !now && time.Since(p.read) < l.o.Cache && (p.Epoch > 0 || !first) {
 		return p, nil
 	}
+	asked := time.Now() // the answer may be that old
 	home, err := l.open(ctx, l.home)
 	var found ledger.Placement
 	if err == nil {
@@ -380,7 +381,7 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 	}
 	if err != nil {
 		if known && p.Epoch > 0 && errors.Is(err, ledger.ErrUnavailable) {
-			return p, nil // the partition itself refuses it if that is no longer true
+			return p, nil // the partition itself knows whether that is still true
 		}
 		return p, fmt.Errorf("the directory: %w", err)
 	}
@@ -392,7 +393,7 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 	if found.Epoch == 0 {
 		found.Tenant, found.Partition = tenant, l.firstOf(tenant)
 	}
-	p = place{found, time.Now()}
+	p = place{found, asked}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.places) >= maxKnown {
@@ -465,6 +466,16 @@ func (l *Ledger) missing(p ledger.Placement) error {
 // at runs a call in the partition of a tenant, and once more if the tenant is in another one by now.
 // Begins says that the call may be the first about the tenant.
 func (l *Ledger) at(ctx context.Context, tenant string, begins bool, call func(p ledger.Partition, epoch int64) error) error {
+	return l.run(ctx, tenant, begins, false, call)
+}
+
+// read is at for a call that changes nothing. A partition does not refuse those, and would have nothing
+// of a tenant that has moved: with a placement that is old by now it is asked whether it has the tenant.
+func (l *Ledger) read(ctx context.Context, tenant string, call func(p ledger.Partition, epoch int64) error) error {
+	return l.run(ctx, tenant, false, true, call)
+}
+
+func (l *Ledger) run(ctx context.Context, tenant string, begins, reads bool, call func(p ledger.Partition, epoch int64) error) error {
 	for again := false; ; again = true {
 		where, err := l.placeOf(ctx, tenant, again, begins)
 		if err != nil {
@@ -479,6 +490,14 @@ func (l *Ledger) at(ctx context.Context, tenant string, begins bool, call func(p
 			return err
 		}
 		err = call(p, where.Epoch)
+		if reads && (err == nil || errors.Is(err, ledger.ErrNotFound)) && where.Epoch > 0 && time.Since(where.read) > l.o.Cache {
+			switch o, failed := p.Ownership(ctx, tenant); {
+			case failed != nil:
+				return failed
+			case o.Epoch == 0 || o.State == ledger.TenantMoved:
+				err = &ledger.NotOwnedError{Partition: s.Name, Owned: o}
+			}
+		}
 		absent := errors.Is(err, ledger.ErrNotFound) && time.Since(where.read) > l.o.Cache/absentShare
 		if again || !absent && !errors.Is(err, ledger.ErrNotOwned) {
 			return err

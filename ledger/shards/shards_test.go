@@ -27,7 +27,9 @@ type partition struct {
 	name   string
 	owned  map[string]ledger.Ownership
 	places map[string]ledger.Placement
-	down   error
+	down   error // at the start, and of the directory
+	// surveyed is called before its tenants are read.
+	surveyed func()
 }
 
 func newPartition() *partition {
@@ -44,9 +46,18 @@ func (p *partition) Join(_ context.Context, name string, _ ledger.Partition) err
 }
 
 func (p *partition) Ownerships(context.Context) ([]ledger.Ownership, error) {
+	if p.surveyed != nil {
+		p.surveyed()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Collect(maps.Values(p.owned)), nil
+}
+
+func (p *partition) Ownership(_ context.Context, tenant string) (ledger.Ownership, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.owned[tenant], nil
 }
 
 func (p *partition) Own(_ context.Context, o, was ledger.Ownership) error {
@@ -74,7 +85,7 @@ func (p *partition) Placements(context.Context) ([]ledger.Placement, error) {
 func (p *partition) Placement(_ context.Context, tenant string) (ledger.Placement, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.places[tenant], nil
+	return p.places[tenant], p.down
 }
 
 func (p *partition) Place(_ context.Context, place, was ledger.Placement) error {
@@ -213,6 +224,80 @@ func TestTenantInTwoPartitions(t *testing.T) {
 				t.Errorf("%v, %v; want nothing", found, err)
 			}
 		})
+	}
+}
+
+// A move that another process makes while the partitions are compared is no contradiction.
+func TestMoveDuringTheComparison(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "a"}})
+	must(t, reserve(t, l, "acme", "one"))
+	was := all[0].owned["acme"]
+	all[1].surveyed = sync.OnceFunc(func() { // the directory was read before
+		must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantMoved}, was))
+		must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, ledger.Ownership{}))
+		must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, all[0].places["acme"]))
+	})
+	other := opened(t, all, shards.Options{})
+	must(t, reserve(t, other, "acme", "two"))
+	if o := all[1].owned["acme"]; o.State != ledger.TenantActive {
+		t.Errorf("%+v; want that the partition begins writes of its tenant", o)
+	}
+}
+
+// A decision about a tenant in two partitions that was interrupted can be made again, and one that names
+// a partition without the tenant changes nothing.
+func TestInterruptedKeep(t *testing.T) {
+	all, ctx := partitions(3), t.Context()
+	for i, o := range []ledger.Ownership{{Epoch: 1, State: ledger.TenantActive}, {Epoch: 3, State: ledger.TenantActive}, {Epoch: 2, State: ledger.TenantMoved}} {
+		o.Tenant = "acme"
+		must(t, all[i].Own(ctx, o, ledger.Ownership{}))
+	}
+	must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 3, State: ledger.TenantActive}, ledger.Placement{}))
+	l := opened(t, append(all, newPartition()), shards.Options{})
+	for _, without := range []string{"c", "d"} {
+		if err := l.Keep(ctx, "acme", without); !errors.Is(err, shards.ErrMove) || all[0].owned["acme"].Epoch != 1 || all[1].owned["acme"].Epoch != 3 {
+			t.Errorf("partition %s: %v; want it refused, and nothing changed", without, err)
+		}
+	}
+	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 4, State: ledger.TenantMoved}, all[0].owned["acme"])) // the first step
+	if found, err := l.Check(ctx); err != nil || len(found) != 1 || !strings.Contains(found[0].Text, "begins nothing") {
+		t.Errorf("%v, %v; want that the tenant is named", found, err)
+	}
+	must(t, l.Keep(ctx, "acme", "b"))
+	must(t, reserve(t, l, "acme", "one"))
+}
+
+// A tenant that is being placed is not moved.
+func TestMoveOfATenantThatIsBeingPlaced(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "a", Epoch: 1, State: ledger.TenantDraining, Target: "a"}, ledger.Placement{}))
+	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 1, State: ledger.TenantActive}, ledger.Ownership{}))
+	l := opened(t, all, shards.Options{})
+	for _, to := range []string{"a", "b"} {
+		if err := l.Move(ctx, "acme", to, nil); !errors.Is(err, shards.ErrMove) {
+			t.Errorf("to %s: %v; want it refused", to, err)
+		}
+	}
+	must(t, reserve(t, l, "acme", "one"))
+}
+
+// Without the directory, what has moved is not reported as missing by the partition where it was.
+func TestReadsWithAnOldDirectory(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b", "globex": "b"}, Cache: 1})
+	must(t, reserve(t, l, "acme", "one"))
+	must(t, reserve(t, l, "globex", "one"))
+	all[0].down = fmt.Errorf("%w: its machine is off", ledger.ErrUnavailable)
+	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantMoved}, all[1].owned["acme"]))
+	if _, err := l.Get(ctx, "acme", "wr_00000000000000000000000000000000"); !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("a write: %v; want it unavailable", err)
+	}
+	if recs, err := l.List(ctx, ledger.Filter{Tenant: "acme"}); !errors.Is(err, ledger.ErrNotOwned) {
+		t.Errorf("a list: %d, %v; want it unavailable", len(recs), err)
+	}
+	if recs, err := l.List(ctx, ledger.Filter{Tenant: "globex"}); err != nil || len(recs) != 1 {
+		t.Errorf("a tenant that has not moved: %d, %v; want its write", len(recs), err)
 	}
 }
 

@@ -16,7 +16,7 @@ const epochShift = 44
 
 // Precheck implements [ledger.Ledger].
 func (l *Ledger) Precheck(ctx context.Context, r ledger.Record) (found ledger.Precheck, err error) {
-	err = l.at(ctx, r.Tenant, false, func(p ledger.Partition, epoch int64) error {
+	err = l.read(ctx, r.Tenant, func(p ledger.Partition, epoch int64) error {
 		found, err = p.Precheck(ctx, r)
 		found.Newest |= epoch << epochShift
 		return err
@@ -128,7 +128,7 @@ func (l *Ledger) Append(ctx context.Context, id ledger.ID, fence int64, events .
 
 // Get implements [ledger.Ledger].
 func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledger.Record, err error) {
-	err = l.at(ctx, tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, tenant, func(p ledger.Partition, _ int64) error {
 		rec, err = p.Get(ctx, tenant, id)
 		return err
 	})
@@ -138,7 +138,7 @@ func (l *Ledger) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledg
 
 // Events implements [ledger.Ledger].
 func (l *Ledger) Events(ctx context.Context, tenant string, id ledger.ID) (events []ledger.Event, err error) {
-	err = l.at(ctx, tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, tenant, func(p ledger.Partition, _ int64) error {
 		events, err = p.Events(ctx, tenant, id)
 		return err
 	})
@@ -150,7 +150,7 @@ func (l *Ledger) List(ctx context.Context, f ledger.Filter) (recs []ledger.Recor
 	if f, err = f.Checked(); err != nil {
 		return nil, err
 	}
-	err = l.at(ctx, f.Tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, f.Tenant, func(p ledger.Partition, _ int64) error {
 		recs, err = p.List(ctx, f)
 		return err
 	})
@@ -163,7 +163,7 @@ func (l *Ledger) Find(ctx context.Context, s ledger.Search) (found ledger.Search
 	if s, err = s.Checked(); err != nil {
 		return found, err
 	}
-	err = l.at(ctx, s.Tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, s.Tenant, func(p ledger.Partition, _ int64) error {
 		found, err = p.Find(ctx, s)
 		return err
 	})
@@ -176,7 +176,7 @@ func (l *Ledger) Waiting(ctx context.Context, tenant string, before [ledger.Wait
 	if err := ledger.CheckWaiting(tenant); err != nil {
 		return nil, false, err
 	}
-	err = l.at(ctx, tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, tenant, func(p ledger.Partition, _ int64) error {
 		found, more, err = p.Waiting(ctx, tenant, before)
 		return err
 	})
@@ -185,7 +185,7 @@ func (l *Ledger) Waiting(ctx context.Context, tenant string, before [ledger.Wait
 
 // Operation implements [ledger.Ledger].
 func (l *Ledger) Operation(ctx context.Context, tenant, tool, key string) (recs []ledger.Record, err error) {
-	err = l.at(ctx, tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, tenant, func(p ledger.Partition, _ int64) error {
 		recs, err = p.Operation(ctx, tenant, tool, key)
 		return err
 	})
@@ -280,7 +280,7 @@ func (l *Ledger) together(ctx context.Context, tenants []string, begins bool, ca
 
 // Document implements [ledger.Documents].
 func (l *Ledger) Document(ctx context.Context, tenant, kind, id string) (doc ledger.Document, err error) {
-	err = l.at(ctx, tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, tenant, func(p ledger.Partition, _ int64) error {
 		doc, err = p.Document(ctx, tenant, kind, id)
 		return err
 	})
@@ -292,7 +292,7 @@ func (l *Ledger) FindDocuments(ctx context.Context, q ledger.DocumentQuery) (fou
 	if q, err = q.Checked(); err != nil {
 		return nil, 0, err
 	}
-	err = l.at(ctx, q.Tenant, false, func(p ledger.Partition, _ int64) error {
+	err = l.read(ctx, q.Tenant, func(p ledger.Partition, _ int64) error {
 		found, total, err = p.FindDocuments(ctx, q)
 		return err
 	})
