@@ -245,6 +245,30 @@ func TestMoveDuringTheComparison(t *testing.T) {
 	}
 }
 
+// A partition that is restored from a backup while a process runs leases writes that are in another one
+// since. The process works on none of them.
+func TestRestoredWhileRunning(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b", "globex": "a"}})
+	must(t, reserve(t, l, "acme", "one"))
+	must(t, reserve(t, l, "globex", "one"))
+	must(t, reserve(t, all[0], "acme", "restored"))
+	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 1, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, all[1].owned["acme"]))
+	for range 2 { // beginning with each partition
+		got, err := l.Claim(ctx, ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10})
+		must(t, err)
+		for _, r := range got {
+			if r.Workflow == "restored" {
+				t.Errorf("%s of partition a is worked on", r.ID)
+			}
+		}
+	}
+	if err := reserve(t, l, "acme", "two"); !errors.Is(err, shards.ErrSplit) {
+		t.Errorf("%v; want the tenant refused", err)
+	}
+}
+
 // A decision about a tenant in two partitions that was interrupted can be made again, and one that names
 // a partition without the tenant changes nothing.
 func TestInterruptedKeep(t *testing.T) {

@@ -77,13 +77,14 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) (got []ledger.Record
 				break
 			}
 			rest.Most = without(c.Most, got)
-			p, err := l.open(ctx, l.shards[(first+i)%len(l.shards)])
+			s := l.shards[(first+i)%len(l.shards)]
+			p, err := l.open(ctx, s)
 			var more []ledger.Record
 			if err == nil {
 				more, err = p.Claim(ctx, rest)
 			}
 			errs = append(errs, err)
-			got = append(got, more...)
+			got = append(got, l.placedIn(ctx, s, more)...)
 		}
 		if len(got) == 0 {
 			break
@@ -94,6 +95,32 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) (got []ledger.Record
 		return got, nil // what was leased stays leased
 	}
 	return nil, errors.Join(errs...)
+}
+
+// placedIn returns those of the records that a partition has leased whose tenants are there. Another one
+// means that it was restored from a backup while this process runs: its writes may have been sent since.
+func (l *Ledger) placedIn(ctx context.Context, s *shard, recs []ledger.Record) []ledger.Record {
+	misplaced := false
+	recs = slices.DeleteFunc(recs, func(r ledger.Record) bool {
+		for now := false; ; now = true {
+			where, err := l.placeOf(ctx, r.Tenant, now, false)
+			switch {
+			case errors.Is(err, ErrSplit):
+				return true
+			case err != nil || where.Partition == s.Name || where.State == ledger.TenantDraining && where.Target == s.Name:
+				return false
+			case now:
+				misplaced = true
+				return true
+			}
+		}
+	})
+	if misplaced {
+		if err := l.reconcile(ctx); err != nil {
+			l.o.Logger.Error("the places of tenants cannot be compared", "error", err)
+		}
+	}
+	return recs
 }
 
 // without returns the bounds of destinations less what was taken.
