@@ -108,8 +108,26 @@ func (l *Ledger) speak(ctx context.Context, named string) error {
 	if l.dialect, err = dialectOf(named, version); err != nil {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrUnavailable, l.name, err)
 	}
+	if l.dialect.noStandby && !strings.Contains(version, l.dialect.answers) {
+		if l.dialect.noStandby, err = l.lacksStandby(ctx); err != nil {
+			return err
+		}
+	}
 	l.sql = newStatements(l.schema, l.dialect)
 	return nil
+}
+
+// lacksStandby asks a database that only its configuration names: if that is wrong, a PostgreSQL
+// could be a standby, or lose commits in a crash.
+func (l *Ledger) lacksStandby(ctx context.Context) (bool, error) {
+	err := l.read(ctx, "SELECT pg_is_in_recovery()", nil, func(rows pgx.Rows) error {
+		_, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		return err
+	})
+	if unknownFunction(err) {
+		return true, nil
+	}
+	return false, err
 }
 
 // render completes the text of a statement for the dialect.

@@ -582,9 +582,23 @@ func TestDialects(t *testing.T) {
 	}
 	d := fresh(t)
 	d.open(nil)
-	d.exec("ALTER SEQUENCE ledger_writes_n_seq CACHE 20")
-	if _, err := postgres.Open(t.Context(), d.dsn(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "CACHE 1") {
-		t.Errorf("numbers in advance: error %v, want one with the remedy", err)
+	d.exec("CREATE SEQUENCE ledger_entries_n_seq CACHE 20") // of another application
+	rows, err := d.open(nil).Pool().Query(t.Context(), "SELECT sequencename::text FROM pg_sequences WHERE cache_size = 1")
+	must(t, err)
+	sequences, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	must(t, err)
+	if len(sequences) != 5 {
+		t.Errorf("sequences of the ledger: %q", sequences)
+	}
+	for _, s := range sequences {
+		d.exec("ALTER SEQUENCE " + s + " CACHE 20")
+		if _, err := postgres.Open(t.Context(), d.dsn(), nil); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "CACHE 1") {
+			t.Errorf("%s gives numbers in advance: error %v, want one with the remedy", s, err)
+		}
+		d.exec("ALTER SEQUENCE " + s + " CACHE 1")
+	}
+	if l := d.open(&postgres.Options{Dialect: "cockroachdb"}); !l.AsksForStandby() {
+		t.Error("PostgreSQL under a wrong name is not asked whether it is a standby, or commits durably")
 	}
 	if _, err := postgres.Open(t.Context(), d.dsn(), &postgres.Options{Dialect: "spanner"}); !errors.Is(err, ledger.ErrUnavailable) {
 		t.Errorf("a dialect without what is needed: error %v", err)

@@ -144,3 +144,6 @@ func DialectOf(name, version string) (string, error) {
 	d, err := dialectOf(name, version)
 	return d.name, err
 }
+
+// AsksForStandby reports whether statements check that the database is no standby.
+func (l *Ledger) AsksForStandby() bool { return !l.dialect.noStandby }

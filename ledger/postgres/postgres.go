@@ -144,12 +144,15 @@ func connect(ctx context.Context, dsn string, login func(context.Context) (strin
 // primary refuses a connection to a standby. A database that does not know of standbys has none.
 func primary(ctx context.Context, conn *pgconn.PgConn) error {
 	err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn)
-	const unknownFunction = "42883"
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == unknownFunction {
+	if unknownFunction(err) {
 		return nil
 	}
 	return err
+}
+
+func unknownFunction(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "42883"
 }
 
 // logIn gives a new connection the current user and password.

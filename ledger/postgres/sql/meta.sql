@@ -43,8 +43,10 @@ WHERE one = (SELECT m.one FROM @ledger_meta AS m WHERE m.newest < $2 FOR UPDATE 
 SELECT digest_key FROM @ledger_meta
 
 -- name: cached
--- Whether sequences of the ledger give numbers out in advance.
-SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_sequences AS s WHERE s.sequencename LIKE 'ledger\_%' AND s.cache_size > 1
+-- Whether sequences of the ledger give numbers out in advance. Other tables of the schema
+-- may begin with the same word.
+SELECT EXISTS (SELECT 1 FROM pg_catalog.pg_sequences AS s WHERE s.cache_size > 1
+	AND s.sequencename IN ('ledger_writes_n_seq', 'ledger_outbox_n_seq', 'ledger_documents_n_seq', 'ledger_unpublished_n_seq', 'ledger_unsealed_ticket_seq')
 	AND s.schemaname = (SELECT n.nspname FROM pg_catalog.pg_class AS m JOIN pg_catalog.pg_namespace AS n ON n.oid = m.relnamespace WHERE m.oid = '@ledger_meta'::regclass))
 
 -- name: foreign
