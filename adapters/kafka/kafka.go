@@ -279,11 +279,8 @@ func place(r *kgo.Record) string { return fmt.Sprintf("%s/%d/%d", r.Topic, r.Par
 // webhooks, with the write's ID as the record's key. Each is produced at least once. It may run in
 // several processes.
 func Results(ctx context.Context, client *kgo.Client, l ledger.Ledger, topic string, tenants ...string) error {
-	if len(tenants) == 0 {
-		return errors.New("results of no tenant: name those whose results the topic is for")
-	}
 	publish := webhooks.Publisher(func(ctx context.Context, m webhooks.Message) error {
 		return client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte(m.Write), Value: m.Body}).FirstErr()
 	})
-	return webhooks.New(l, publish, webhooks.Options{Hooks: []webhooks.Hook{{Name: "kafka/" + topic, Tenants: tenants}}}).Work(ctx)
+	return webhooks.Publish(ctx, l, publish, "kafka/"+topic, tenants...)
 }

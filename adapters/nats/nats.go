@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -30,9 +31,10 @@ const (
 )
 
 const (
-	// attemptTime is how long one delivery waits for an outcome. The server returns the message
-	// after a longer pause, so that a restarted consumer soon sees it.
+	// attemptTime is how long one delivery waits for an outcome, and pauseMost how long the next is
+	// away: a consumer that waits for a reviewer continues soon after the decision.
 	attemptTime = time.Minute
+	pauseMost   = time.Minute
 	// retryFirst and retryMost bound the pause after the ledger or the dead letters failed.
 	retryFirst = time.Second
 	retryMost  = time.Minute
@@ -104,6 +106,7 @@ func check(ctx context.Context, js jetstream.JetStream, info *jetstream.Consumer
 	c := info.Config
 	refuse(o.Intent == nil, "Options.Intent is missing")
 	refuse(c.AckPolicy != jetstream.AckExplicitPolicy, "AckPolicy is %s; want explicit, or a message is acknowledged before it is recorded", c.AckPolicy)
+	refuse(c.Durable == "", "Durable is not set; the server removes the consumer, and its place would be lost")
 	refuse(c.MaxDeliver != -1, "MaxDeliver is %d; want -1, or a message is lost while the ledger is unavailable", c.MaxDeliver)
 	refuse(c.HeadersOnly, "HeadersOnly is set; want messages with their data")
 	refuse(o.Settled && c.MaxAckPending != 1, "MaxAckPending is %d; want 1 with Settled, or messages overtake one that waits", c.MaxAckPending)
@@ -111,6 +114,11 @@ func check(ctx context.Context, js jetstream.JetStream, info *jetstream.Consumer
 	refuse(strings.ContainsAny(o.DeadLetters, "*>"), "Options.DeadLetters is %q; want one subject", o.DeadLetters)
 	refuse(err != nil, "Options.DeadLetters is %q, which no stream has: %w", o.DeadLetters, err)
 	refuse(err == nil && stream == info.Stream, "Options.DeadLetters is %q, a subject of the consumer's own stream %q; want another stream", o.DeadLetters, stream)
+	if err == nil {
+		dead, err := js.Stream(ctx, stream)
+		refuse(err != nil, "the stream %q of Options.DeadLetters: %w", stream, err)
+		refuse(err == nil && dead.CachedInfo().Config.Retention == jetstream.InterestPolicy, "the stream %q of Options.DeadLetters drops what no consumer waits for; want another retention than interest", stream)
+	}
 	if len(wrong) > 0 {
 		return fmt.Errorf("consumer %q of stream %q: %w", info.Name, info.Stream, errors.Join(wrong...))
 	}
@@ -153,7 +161,7 @@ func (c *consumer) handle(ctx context.Context, m jetstream.Msg) {
 		}
 		_ = m.NakWithDelay(retry)
 	case next == engine.NextLater || next == engine.NextDecision:
-		_ = m.NakWithDelay(after)
+		_ = m.NakWithDelay(min(after, pauseMost))
 	default:
 		if err := m.Ack(); err != nil {
 			log.Warn("an acknowledgement was not sent; the message is delivered again", "error", err)
@@ -210,23 +218,28 @@ func (c *consumer) intent(m jetstream.Msg, meta *jetstream.MsgMetadata) (intent.
 	return w, err
 }
 
-// reject publishes a message as a dead letter, and ends its deliveries when that has succeeded.
+// reject publishes a message as a dead letter, and ends its deliveries when that has succeeded. Of one
+// that is too large with our headers more, the letter has these alone: else it comes again for ever.
 func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, why error) error {
 	reason, sequence := visible.Clip(why.Error(), maxReason), strconv.FormatUint(meta.Sequence.Stream, 10)
+	ours := nats.Header{Reason: {reason}, FromStream: {meta.Stream}, FromSequence: {sequence}}
 	dead := &nats.Msg{Subject: c.DeadLetters, Data: m.Data(), Header: nats.Header{}}
 	for name, values := range m.Headers() {
 		if !strings.HasPrefix(strings.ToLower(name), "nats-") { // these are instructions to the server
 			dead.Header[name] = values
 		}
 	}
-	dead.Header.Set(Reason, reason)
-	dead.Header.Set(FromStream, meta.Stream)
-	dead.Header.Set(FromSequence, sequence)
+	maps.Copy(dead.Header, ours)
 	if id := m.Headers().Get(jetstream.MsgIDHeader); id != "" {
 		dead.Header.Set(FromID, id)
 	}
-	copies := jetstream.WithMsgID(meta.Stream + "/" + sequence + "/" + meta.Timestamp.UTC().Format(time.RFC3339Nano))
-	if _, err := c.js.PublishMsg(ctx, dead, copies); err != nil {
+	copies := jetstream.WithMsgID(c.DeadLetters + "/" + meta.Stream + "/" + sequence + "/" + meta.Timestamp.UTC().Format(time.RFC3339Nano))
+	_, err := c.js.PublishMsg(ctx, dead, copies)
+	var refused *jetstream.APIError
+	if errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum {
+		_, err = c.js.PublishMsg(ctx, &nats.Msg{Subject: c.DeadLetters, Header: ours}, copies)
+	}
+	if err != nil {
 		return err
 	}
 	return m.TermWithReason(reason)
@@ -236,13 +249,10 @@ func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.
 // JSON of webhooks, with the write's ID in the header Readback-Write. Each is published at least
 // once, with one Nats-Msg-Id for all its copies. It may run in several processes.
 func Results(ctx context.Context, js jetstream.JetStream, l ledger.Ledger, subject string, tenants ...string) error {
-	if len(tenants) == 0 {
-		return errors.New("results of no tenant: name those whose results the subject is for")
-	}
 	publish := webhooks.Publisher(func(ctx context.Context, r webhooks.Message) error {
 		m := &nats.Msg{Subject: subject, Data: r.Body, Header: nats.Header{"Readback-Write": {string(r.Write)}}}
-		_, err := js.PublishMsg(ctx, m, jetstream.WithMsgID(r.ID))
+		_, err := js.PublishMsg(ctx, m, jetstream.WithMsgID(subject+"/"+r.ID))
 		return err
 	})
-	return webhooks.New(l, publish, webhooks.Options{Hooks: []webhooks.Hook{{Name: "nats/" + subject, Tenants: tenants}}}).Work(ctx)
+	return webhooks.Publish(ctx, l, publish, "nats/"+subject, tenants...)
 }

@@ -514,6 +514,28 @@ func TestDeadLetters(t *testing.T) {
 	}
 }
 
+// A message that is as large as a letter may be does not come again for ever: its letter names it.
+func TestLargeMessage(t *testing.T) {
+	for name, stream := range map[string]jetstream.StreamConfig{
+		"for the connection": {Name: "DEAD", Subjects: []string{"dead.>"}},
+		"for the stream":     {Name: "DEAD", Subjects: []string{"dead.>"}, MaxMsgSize: 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, b *bench) {
+				if _, err := b.js.UpdateStream(t.Context(), stream); err != nil {
+					t.Fatal(err)
+				}
+				b.run(nats.Options{})
+				b.publish("<" + strings.Repeat("x", 1<<20-50))
+				b.acknowledged()
+				if h := b.letters("DEAD", 1)[0].Header; h.Get(nats.FromStream) != "ORDERS" || h.Get(nats.FromSequence) != "1" || !strings.Contains(h.Get(nats.Reason), "invalid character") {
+					t.Errorf("the letter is %v", h)
+				}
+			})
+		})
+	}
+}
+
 // Two consumers with one name for their writes are one write, or the second becomes a dead letter.
 func TestOneNameTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
@@ -546,17 +568,22 @@ func TestRefusedConsumers(t *testing.T) {
 		"no intent":                        {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.Intent = nil }, "Options.Intent"},
 		"no acknowledgement":               {func(c *jetstream.ConsumerConfig, _ *nats.Options) { c.AckPolicy = jetstream.AckNonePolicy }, "AckPolicy"},
 		"all acknowledged at once":         {func(c *jetstream.ConsumerConfig, _ *nats.Options) { c.AckPolicy = jetstream.AckAllPolicy }, "AckPolicy"},
+		"no durable":                       {func(c *jetstream.ConsumerConfig, _ *nats.Options) { c.Name, c.Durable = "refused", "" }, "Durable"},
 		"three deliveries":                 {func(c *jetstream.ConsumerConfig, _ *nats.Options) { c.MaxDeliver = 3 }, "MaxDeliver"},
 		"headers only":                     {func(c *jetstream.ConsumerConfig, _ *nats.Options) { c.HeadersOnly = true }, "HeadersOnly"},
 		"order":                            {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.Settled = true }, "MaxAckPending"},
 		"no dead letters":                  {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.DeadLetters = "" }, "DeadLetters"},
 		"dead letters are lost":            {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.DeadLetters = "lost" }, "DeadLetters"},
+		"dead letters are dropped":         {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.DeadLetters = "dropped" }, "interest"},
 		"dead letters come back":           {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.DeadLetters = "orders.dead" }, "DeadLetters"},
 		"dead letters have no one subject": {func(_ *jetstream.ConsumerConfig, o *nats.Options) { o.DeadLetters = "dead.*" }, "DeadLetters"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				config := jetstream.ConsumerConfig{Name: "refused", MaxDeliver: -1, AckPolicy: jetstream.AckExplicitPolicy}
+				if _, err := b.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "DROPPED", Subjects: []string{"dropped"}, Retention: jetstream.InterestPolicy}); err != nil {
+					t.Fatal(err)
+				}
+				config := jetstream.ConsumerConfig{Durable: "refused", MaxDeliver: -1, AckPolicy: jetstream.AckExplicitPolicy}
 				o := nats.Options{Intent: charge, DeadLetters: "dead.orders"}
 				c.change(&config, &o)
 				from, err := b.js.CreateConsumer(t.Context(), "ORDERS", config)

@@ -3,10 +3,24 @@ package webhooks
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/ledger"
 )
+
+// Publish publishes what becomes of the writes of some tenants, until ctx ends. Each tenant has a
+// cursor of its own under a name: two processes with different tenants lose nothing of either.
+func Publish(ctx context.Context, l ledger.Ledger, p Publisher, name string, tenants ...string) error {
+	if len(tenants) == 0 {
+		return errors.New("results of no tenant: name those whose results it is for")
+	}
+	hooks := make([]Hook, len(tenants))
+	for i, tenant := range tenants {
+		hooks[i] = Hook{Name: name + "/" + tenant, Tenants: []string{tenant}}
+	}
+	return New(l, p, Options{Hooks: hooks}).Work(ctx)
+}
 
 // Publisher passes on the messages of a hook in another way than by a webhook, such as to a topic.
 type Publisher func(ctx context.Context, m Message) error

@@ -13,7 +13,8 @@ import (
 	"github.com/readback-go/readback/ledger"
 )
 
-// What is not published is published later, and what was published is not again.
+// What is not published is published later, and what was published is not again, also where another
+// process publishes under the same name for another tenant.
 func TestPublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
@@ -29,8 +30,19 @@ func TestPublisher(t *testing.T) {
 			got = append(got, m)
 			return nil
 		})
-		stop := b.live(webhooks.New(b.ledger, publish, webhooks.Options{Hooks: []webhooks.Hook{{Name: "topic"}}}))
-		defer stop()
+		for _, tenant := range []string{"acme", "other"} { // the second's cursor may skip no change of the first
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- webhooks.Publish(ctx, b.ledger, publish, "topic", tenant) }()
+			defer func() {
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second) // a new hook gets what happens from then on
 		out, err := b.engine.Do(t.Context(), order("A-1"))
 		if err != nil {
 			t.Fatal(err)
