@@ -372,6 +372,35 @@ func TestDecisionDaysLater(t *testing.T) {
 	}
 }
 
+// TestNoWaitOutlastsAnIdempotencyKey: a workflow that waits for another one's write asks again while the
+// idempotency key of that write still blocks, however long it has waited. The years are in the recorded
+// outcome, which is changed in the database while no process runs.
+func TestNoWaitOutlastsAnIdempotencyKey(t *testing.T) {
+	world, dsn := newWorld(t), database(t, server(t))
+	s := inProcess(t, dsn, world, approval)
+	s.run(t, "run-1", order{ID: "A-1"})
+	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
+	s.close(t)
+	c, err := pgx.Connect(t.Context(), dsn)
+	must(t, err)
+	defer func() { must(t, c.Close(context.WithoutCancel(t.Context()))) }()
+	_, err = c.Exec(t.Context(), "DELETE FROM dbos.operation_outputs WHERE function_name <> 'readback:charge'")
+	must(t, err)
+	_, err = c.Exec(t.Context(), `UPDATE dbos.operation_outputs SET output = encode(convert_to(regexp_replace(
+		convert_from(decode(output, 'base64'), 'UTF8'), '"created":"[^"]*"', '"created":"2020-01-01T00:00:00Z"'), 'UTF8'), 'base64')`)
+	must(t, err)
+	s = inProcess(t, dsn, world, approval)
+	defer s.close(t)
+	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
+	var end int64
+	must(t, c.QueryRow(t.Context(), `SELECT convert_from(decode(output, 'base64'), 'UTF8')::bigint
+		FROM dbos.operation_outputs WHERE function_name = 'DBOS.sleep'`).Scan(&end))
+	const blocks = 24 * time.Hour // the default of engine.Options.Window
+	if wait := time.Until(time.UnixMilli(end)); wait < time.Hour || wait > blocks-10*time.Hour {
+		t.Errorf("the wait takes %v, want hours, and that the key blocks for hours after it", wait)
+	}
+}
+
 // TestWakeNothing: messages about writes of no workflow, or of another engine, wake nothing.
 func TestWakeNothing(t *testing.T) {
 	s := inProcess(t, database(t, server(t)), newWorld(t))
