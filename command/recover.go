@@ -65,7 +65,7 @@ Agents must not be able to run this command.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&r.since, "since", "", "the time to which the ledger was restored, or how long ago that is (1h)")
-	flags.BoolVar(&r.end, "end", false, "no caller asks again for what it asked for in the missing time")
+	flags.BoolVar(&r.end, "end", false, "no caller repeats a request of the missing time")
 	flags.StringVar(&r.reason, "reason", "", "the reason (required with --since and --end)")
 	flags.StringVar(&r.by, "by", "", "your name (default the user of this machine)")
 	return cmd
@@ -242,7 +242,7 @@ func accountText(all []accounted) string {
 			text += report.Paragraph("Not all are listed: "+one.Gap+". What its callers ask for again is read all the same.", "  ")
 		}
 		if missing := one.Records - one.Known; missing > 0 {
-			text += report.Paragraph(fmt.Sprintf("%d are of no write in the ledger: their callers have not asked again.", missing), "  ")
+			text += report.Paragraph(fmt.Sprintf("%d belong to no write in the ledger: their callers have not asked again.", missing), "  ")
 		}
 		for _, r := range one.Unknown[:min(len(one.Unknown), 20)] {
 			text += fmt.Sprintf("  %s %s %s\n", r.Changed.UTC().Format(time.DateTime), report.Clip(cmp.Or(r.URL, r.Ref), 120), r.Stamp)

@@ -38,7 +38,7 @@ func TestRecover(t *testing.T) {
 	p.submit(exitVerified, order("A-1", ""))
 	p.submit(exitVerified, order("A-2", ""))
 	says(t, p.want(exitAttention, p.run("recover")), "3 records with a stamp", "2 of them by writes in the ledger",
-		"1 are of no write in the ledger", "rb-")
+		"1 belong to no write in the ledger", "rb-")
 	answer := decode(t, p.want(exitAttention, p.run("recover", "--json")))
 	if one := answer["destinations"].([]any)[0].(map[string]any); one["records"] != 3.0 || one["known"] != 2.0 || len(one["unknown"].([]any)) != 1 {
 		t.Errorf("%v", one)

@@ -21,7 +21,7 @@ func (a *app) shardsCommand() *cobra.Command {
 		Short: "Tenants in several databases: where they are, and moves",
 		Args:  cobra.NoArgs,
 		RunE: a.does(func(context.Context, []string) (int, error) {
-			return 0, usagef("what of the shards? want list, check, move, resume, abandon or keep")
+			return 0, usagef("the subcommand is missing; want list, check, move, resume, abandon or keep")
 		}),
 	}
 	cmd.AddCommand(a.shardsListCommand(), a.shardsCheckCommand(), a.shardsMoveCommand(), a.shardsResumeCommand(), a.shardsAbandonCommand(), a.shardsKeepCommand())

@@ -35,7 +35,7 @@ func (e *Engine) restored() (ledger.Restore, error) {
 	asked := time.Now()
 	last, now, err := ledger.Restored(ctx, e.ledger)
 	if err != nil {
-		return last, fmt.Errorf("whether history is missing was not found out: %w", err)
+		return last, fmt.Errorf("it is not known whether history is missing: %w", err)
 	}
 	e.clock.record(now, asked)
 	r.last, r.asked = last, asked

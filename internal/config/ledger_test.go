@@ -54,7 +54,7 @@ func TestWhereTheLedgerIs(t *testing.T) {
 		"shards alike":      {"which?", "ledger: {type: postgres, shards: [{name: a, url_env: A}, {name: a, url_env: B}]}", `:1: ledger.shards: "a" is named twice`},
 		"one database":      {"two would own one's tenants", "ledger: {type: postgres, shards: [{name: a, url: 'postgres://x@db/y'}, {name: b, url: 'postgres://z@db/y?sslmode=require'}]}", ":1: ledger.shards[1]: is in the same database as a"},
 		"one variable":      {"two would own one's tenants", "ledger: {type: postgres, shards: [{name: a, url_env: A}, {name: b, url_env: A}]}", ":1: ledger.shards[1]: is in the same database as a"},
-		"unknown default":   {"a typing error", "ledger: {type: postgres, shards: [{name: a, url_env: A}], default: [z]}", `:1: ledger.shards: tenants that are not named go to "z", which is none of them`},
+		"unknown default":   {"a typing error", "ledger: {type: postgres, shards: [{name: a, url_env: A}], default: [z]}", `:1: ledger.shards: tenants that are not named go to "z", which is not configured`},
 		"unknown directory": {"a typing error", "ledger: {type: postgres, shards: [{name: a, url_env: A}], directory: z}", `:1: ledger.shards: the directory is to be in "z"`},
 		"tenant in two":     {"a tenant is in one", "ledger: {type: postgres, shards: [{name: a, url_env: A, tenants: [acme]}, {name: b, url_env: B, tenants: [acme]}]}", ":1: ledger.shards[1].tenants[0]: is in shard a already"},
 		"many connections":  {"more than a server takes", "ledger: {type: postgres, url_env: A, max_connections: 1000}", ":1: ledger.max_connections: is 1000; want at most 100"},

@@ -23,5 +23,5 @@ func ExampleOpen() {
 	}
 	err := shards.Check([]string{"a", "b"}, shards.Options{Tenants: map[string]string{"acme": "c"}})
 	fmt.Println(err)
-	// Output: shards: tenant "acme" goes to "c", which is none of them
+	// Output: shards: tenant "acme" goes to "c", which is not configured
 }

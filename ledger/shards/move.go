@@ -150,7 +150,7 @@ func (m *moving) run(ctx context.Context) error {
 			return err
 		}
 		have = draining
-		m.did(0, "partition %s begins nothing new", m.where.Partition)
+		m.did(0, "partition %s begins no further write", m.where.Partition)
 	}
 	if have.Epoch == m.where.Epoch && have.State == ledger.TenantDraining {
 		if err := m.drained(ctx); err != nil {
@@ -160,7 +160,7 @@ func (m *moving) run(ctx context.Context) error {
 			return err
 		}
 		have = next
-		m.did(0, "partition %s has given the tenant up", m.where.Partition)
+		m.did(0, "partition %s no longer owns the tenant", m.where.Partition)
 	}
 	if have != next {
 		return fmt.Errorf("%w: partition %q keeps tenant %q as %s since epoch %d; want it in epoch %d; run `readback shards check`", ErrMove, m.where.Partition, m.where.Tenant, have.State, have.Epoch, m.where.Epoch)
@@ -178,7 +178,7 @@ func (m *moving) run(ctx context.Context) error {
 		}
 	}
 	m.l.forget(m.where.Tenant)
-	m.did(0, "the directory says so")
+	m.did(0, "the directory names the new partition")
 	if !pause.For(ctx, 2*m.l.o.Cache) { // until every router reads there
 		return ctx.Err()
 	}

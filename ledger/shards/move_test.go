@@ -259,7 +259,7 @@ func TestGivenUpMoveStaysGivenUp(t *testing.T) {
 	d, l := moved(t)
 	other := d.open(t, shards.Options{Cache: cache})
 	err := l.Move(t.Context(), "acme", "b", func(s shards.Step) {
-		if strings.Contains(s.Text, "given the tenant up") {
+		if strings.Contains(s.Text, "no longer owns the tenant") {
 			must(t, other.Abandon(t.Context(), "acme"))
 			must(t, reserve(t, other, "acme", "late"))
 		}

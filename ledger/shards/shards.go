@@ -119,16 +119,16 @@ func Check(names []string, o Options) error {
 		seen[name] = true
 	}
 	if o.Home != "" && !seen[o.Home] {
-		return fmt.Errorf("%w: the directory is to be in %q, which is none of them", ErrInvalid, o.Home)
+		return fmt.Errorf("%w: the directory is to be in %q, which is not configured", ErrInvalid, o.Home)
 	}
 	for _, name := range o.Default {
 		if !seen[name] {
-			return fmt.Errorf("%w: tenants that are not named go to %q, which is none of them", ErrInvalid, name)
+			return fmt.Errorf("%w: tenants that are not named go to %q, which is not configured", ErrInvalid, name)
 		}
 	}
 	for tenant, name := range o.Tenants {
 		if !seen[name] {
-			return fmt.Errorf("%w: tenant %q goes to %q, which is none of them", ErrInvalid, tenant, name)
+			return fmt.Errorf("%w: tenant %q goes to %q, which is not configured", ErrInvalid, tenant, name)
 		}
 	}
 	return nil

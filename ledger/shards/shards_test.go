@@ -331,12 +331,12 @@ func TestBadConfiguration(t *testing.T) {
 		names []string
 		o     shards.Options
 	}{
-		"there are 0":                  {},
-		`"a" is named twice`:           {names: []string{"a", "a"}},
-		`"A b" is no name`:             {names: []string{"A b"}},
-		`in "z", which is none`:        {[]string{"a"}, shards.Options{Home: "z"}},
-		`go to "z", which is none`:     {[]string{"a"}, shards.Options{Default: []string{"z"}}},
-		`"acme" goes to "z", which is`: {[]string{"a"}, shards.Options{Tenants: map[string]string{"acme": "z"}}},
+		"there are 0":                        {},
+		`"a" is named twice`:                 {names: []string{"a", "a"}},
+		`"A b" is no name`:                   {names: []string{"A b"}},
+		`in "z", which is not configured`:    {[]string{"a"}, shards.Options{Home: "z"}},
+		`go to "z", which is not configured`: {[]string{"a"}, shards.Options{Default: []string{"z"}}},
+		`"acme" goes to "z", which is`:       {[]string{"a"}, shards.Options{Tenants: map[string]string{"acme": "z"}}},
 	} {
 		if err := shards.Check(c.names, c.o); !errors.Is(err, shards.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
