@@ -234,6 +234,18 @@ func replay(tb testing.TB, c client.Client, run client.WorkflowRun) {
 	}
 }
 
+// TestFrozenHistory: a workflow that an earlier version began continues in this one. A change of Do
+// that breaks it needs workflow.GetVersion: without that the user's workflows would be stuck.
+func TestFrozenHistory(t *testing.T) {
+	r := worker.NewWorkflowReplayer()
+	for _, flow := range flows {
+		r.RegisterWorkflow(flow)
+	}
+	if err := r.ReplayWorkflowHistoryFromJSONFile(servertest.Quiet, "testdata/do.json"); err != nil {
+		t.Error(err)
+	}
+}
+
 // events are the history of a run.
 func events(tb testing.TB, c client.Client, run client.WorkflowRun) (all []*history.HistoryEvent) {
 	tb.Helper()

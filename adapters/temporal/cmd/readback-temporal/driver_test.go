@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/readback-go/readback/command"
@@ -139,5 +140,15 @@ func TestWorkflowID(t *testing.T) {
 	}
 	if err := schedule(t.Context(), client.Options{}, "", command.Work{}); err == nil {
 		t.Error("without a task queue, each hand-over would start another workflow")
+	}
+}
+
+// A workflow that an earlier version began continues in this one. A change that breaks it needs
+// workflow.GetVersion: a workflow that is stuck only takes signals, and its write is not worked on.
+func TestFrozenHistory(t *testing.T) {
+	r := worker.NewWorkflowReplayer()
+	r.RegisterWorkflowWithOptions(follow, workflow.RegisterOptions{Name: workflowType})
+	if err := r.ReplayWorkflowHistoryFromJSONFile(log.NewStructuredLogger(slog.New(slog.DiscardHandler)), "testdata/follow.json"); err != nil {
+		t.Error(err)
 	}
 }
