@@ -23,7 +23,7 @@ const ActivityType = "readback.Write"
 // margin is how long before its own deadline an attempt ends, so that its answer is in time.
 const margin = 5 * time.Second
 
-// ErrActivityID: nothing names the step. Temporal numbers activities that have no ID, and the
+// ErrActivityID means that nothing names the step. Temporal numbers activities that have no ID, and the
 // numbers change with the workflow's code.
 var ErrActivityID = errors.New("the activity ID is one that Temporal gave, which changes with the workflow's code: " +
 	"set ActivityID in workflow.ActivityOptions, or Step in the intent")

@@ -227,11 +227,11 @@ func (p process) settled(tb testing.TB, id ledger.ID) (rec ledger.Record) {
 func ended(tb testing.TB, c client.Client, id string) {
 	tb.Helper()
 	until(tb, "the end of the workflow", func() bool {
-		about, err := c.DescribeWorkflowExecution(tb.Context(), id, "")
+		about, err := c.DescribeWorkflow(tb.Context(), id, "")
 		if none := new(serviceerror.NotFound); errors.As(err, &none) {
 			return true // another worker was quicker, and it was never started
 		}
-		return err == nil && about.GetWorkflowExecutionInfo().GetCloseTime() != nil
+		return err == nil && about.RawResponse.GetWorkflowExecutionInfo().GetCloseTime() != nil
 	})
 }
 
