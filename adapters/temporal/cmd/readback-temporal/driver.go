@@ -89,6 +89,9 @@ func workOn(ctx workflow.Context, of subject) (n next, err error) {
 		StartToCloseTimeout: attemptTime, HeartbeatTimeout: heartbeat,
 		RetryPolicy: &sdk.RetryPolicy{InitialInterval: retryFirst, MaximumInterval: retryMost},
 	}
+	if of.Kind == "saga" {
+		o.TaskQueue = sagasOf(workflow.GetInfo(ctx).TaskQueueName)
+	}
 	if of.Destination != "" {
 		own := o
 		own.TaskQueue, own.ScheduleToStartTimeout = below(workflow.GetInfo(ctx).TaskQueueName, of.Destination), unserved
@@ -105,6 +108,10 @@ func workOn(ctx workflow.Context, of subject) (n next, err error) {
 // below is the task queue of a destination. A destination with too many or too slow writes takes no
 // worker from others.
 func below(queue, destination string) string { return queue + "/" + destination }
+
+// sagasOf is the task queue of sagas, so that writes which no worker of their destination took in time
+// do not delay them.
+func sagasOf(queue string) string { return queue + ":saga" }
 
 // driver drives the work of one process.
 type driver struct {
@@ -125,8 +132,12 @@ func (d *driver) run(ctx context.Context) error {
 	all.RegisterWorkflowWithOptions(follow, workflow.RegisterOptions{Name: workflowType})
 	workers := []worker.Worker{all}
 	o.DisableWorkflowWorker = true
+	queues := []string{sagasOf(d.queue)}
 	for _, name := range d.work.Destinations {
-		workers = append(workers, worker.New(d.client, below(d.queue, name), o))
+		queues = append(queues, below(d.queue, name))
+	}
+	for _, queue := range queues {
+		workers = append(workers, worker.New(d.client, queue, o))
 	}
 	var stopping sync.WaitGroup
 	defer stopping.Wait()

@@ -46,18 +46,21 @@ func TestFollow(t *testing.T) {
 		next
 		err error
 	}
+	write, begun := subject{"write", "acme", "wr_1", "orders"}, subject{"saga", "acme", "saga-1", ""}
 	for name, c := range map[string]struct {
+		of      subject
 		results []result
 		signal  time.Duration // 0: none
 		took    time.Duration
 		queues  []string
 	}{
-		"settled at once":         {[]result{{}}, 0, 0, []string{"q/orders"}},
-		"a recheck in three days": {[]result{{next: next{72 * time.Hour, true}}, {}}, 0, 72 * time.Hour, []string{"q/orders", "q/orders"}},
-		"due at once again":       {[]result{{next: next{0, true}}, {}}, 0, time.Second, []string{"q/orders", "q/orders"}},
-		"woken early":             {[]result{{next: next{72 * time.Hour, true}}, {}}, time.Hour, time.Hour, []string{"q/orders", "q/orders"}},
-		"retried":                 {[]result{{err: notNow}, {err: notNow}, {}}, 0, 3 * time.Second, []string{"q/orders", "q/orders", "q/orders"}},
-		"an unknown destination":  {[]result{{err: unregistered}, {}}, 0, 0, []string{"q/orders", "q"}},
+		"settled at once":         {write, []result{{}}, 0, 0, []string{"q/orders"}},
+		"a recheck in three days": {write, []result{{next: next{72 * time.Hour, true}}, {}}, 0, 72 * time.Hour, []string{"q/orders", "q/orders"}},
+		"due at once again":       {write, []result{{next: next{0, true}}, {}}, 0, time.Second, []string{"q/orders", "q/orders"}},
+		"woken early":             {write, []result{{next: next{72 * time.Hour, true}}, {}}, time.Hour, time.Hour, []string{"q/orders", "q/orders"}},
+		"retried":                 {write, []result{{err: notNow}, {err: notNow}, {}}, 0, 3 * time.Second, []string{"q/orders", "q/orders", "q/orders"}},
+		"an unknown destination":  {write, []result{{err: unregistered}, {}}, 0, 0, []string{"q/orders", "q"}},
+		"a saga":                  {begun, []result{{}}, 0, 0, []string{"q:saga"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var queues []string
@@ -70,7 +73,7 @@ func TestFollow(t *testing.T) {
 			if c.signal > 0 {
 				env.RegisterDelayedCallback(func() { env.SignalWorkflow(due, nil) }, c.signal)
 			}
-			env.ExecuteWorkflow(workflowType, subject{"write", "acme", "wr_1", "orders"})
+			env.ExecuteWorkflow(workflowType, c.of)
 			if err := env.GetWorkflowError(); !env.IsWorkflowCompleted() || err != nil {
 				t.Error(err)
 			}
