@@ -146,9 +146,10 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 	done
 
 .PHONY: lint
-lint: tools ## golangci-lint and govulncheck
+lint: tools ## golangci-lint, of the adapters too, and govulncheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	$(BIN)/golangci-lint run ./...
+	@for a in $(ADAPTERS); do echo "adapters/$$a"; (cd adapters/$$a && $(BIN)/golangci-lint run ./...) || exit 1; done
 	@rm -f $(BIN)/unchecked
 	$(BIN)/govulncheck ./... || { test $$? -ne 3 && echo "warning: govulncheck could not ask its database: known vulnerabilities are not checked" | tee $(BIN)/unchecked; }
 
