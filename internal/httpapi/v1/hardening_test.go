@@ -41,6 +41,15 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	})
 }
 
+// A program that is too old for its ledger says that, and not that the ledger is damaged.
+func TestNewerLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Native.Options(), nil)
+		b.ledger.breaks(fmt.Errorf("%w: it has version 9", ledger.ErrVersion))
+		b.ask(agent, "POST", "/v1/writes", asJSON(order("A-1"))).problem(newer)
+	})
+}
+
 // A caller that sends its body slowly is refused by the server's bounds, and holds
 // nothing any longer.
 func TestSlowBodyIsCutOff(t *testing.T) {

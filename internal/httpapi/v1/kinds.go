@@ -94,6 +94,8 @@ var (
 		advice: "The server's log has the cause. Get the write's outcome, or send the same request again."})
 	_ = newKind(kind{name: "ledger-damaged", status: http.StatusInternalServerError, title: "The ledger's record of this cannot be read", quiet: true,
 		advice: "An operator must correct the ledger. Do not make the write in another way."})
+	newer = newKind(kind{name: "ledger-newer", status: http.StatusServiceUnavailable, title: "The ledger, or its record of this, needs a newer program", retry: later, quiet: true,
+		advice: "Send the same request again later, or to a server of the newer version. An operator must upgrade this one. Do not make the write in another way."})
 	unsupported = newKind(kind{name: "unsupported", status: http.StatusNotImplemented, title: "The server is not configured for this",
 		advice: "Ask the operator of the server."})
 	unavailable = newKind(kind{name: "unavailable", status: http.StatusServiceUnavailable, title: "The ledger cannot be used now", retry: later, quiet: true,

@@ -165,7 +165,7 @@ func (r route) statuses() map[int][]*kind {
 func (r route) kinds() []*kind {
 	all := []*kind{invalidRequest, notAcceptable}
 	if r.act != "" {
-		all = append(all, unauthorized, forbidden, tooManyAttempts, tooManyRequests, unavailable, broken)
+		all = append(all, unauthorized, forbidden, tooManyAttempts, tooManyRequests, unavailable, newer, broken)
 	}
 	if strings.Contains(r.pattern, "{") {
 		all = append(all, notFound)
