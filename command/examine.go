@@ -131,6 +131,9 @@ func examine(ctx context.Context, d *server.Instance, e *examination) {
 	examineNotes(e, found)
 	examineContents(e, found)
 	examineAudit(e, found)
+	for _, m := range report.RestoreMatters(found) {
+		e.warn("restore", m.Do, "%s", m.What)
+	}
 	good, err := access.NewTokens(d.Ledger, &access.TokenOptions{Logger: d.Log}).Good(ctx)
 	if err != nil {
 		e.broken("tokens", err)

@@ -51,7 +51,9 @@ Stop all processes before the restore, and run this command before any of them s
 With --since it stops all sends and records the missing time: from then until now. A
 write that was open in it, or that a caller asks for again, is read at its destination
 before it is sent. What is there by its stamp is adopted; what no read can decide waits
-for a reviewer. Signed heads that the ledger does not reach are acknowledged.
+for a reviewer. Signed heads that the ledger does not reach are acknowledged. A step of
+the gate without an intent is allowed again: do not start its callers before you know
+what they did.
 Without flags it lists the records with a stamp of readback that were made or changed in
 the missing time, and reports those of which the ledger has no write: their callers have
 not asked again. With --end it states that no caller will.
@@ -105,7 +107,8 @@ func (a *app) recover(ctx context.Context, r recovering) (int, error) {
 			text += "\nAll sends are stopped. Start the processes, then run:\n" +
 				"  readback release --all --reason ...   sends continue; each is read first\n" +
 				"  readback recover                      what is not accounted for\n" +
-				"  readback review                       what a reviewer must decide\n"
+				"  readback review                       what a reviewer must decide\n" +
+				report.Paragraph("A step of the gate without an intent is allowed again: the ledger does not know that its caller began it. Start such callers when you know what they did.", "")
 		}
 		return text
 	})

@@ -2,6 +2,7 @@ package command
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,12 @@ func TestRecover(t *testing.T) {
 	}
 
 	says(t, p.want(0, p.run("recover", "--since", since, "--by", "ann", "--reason", "the disk failed")),
-		"History is missing from", "as ann recorded: the disk failed.", "All sends are stopped.")
+		"History is missing from", "as ann recorded: the disk failed.", "All sends are stopped.",
+		"A step of the gate without an intent is allowed again")
 	says(t, p.want(0, p.run("stops")), "Stopped: 1.", "recover: the disk failed")
+	for _, shows := range []string{"status", "doctor"} {
+		says(t, p.run(shows), "A restore was not ended: history is missing from", "readback recover --end --reason TEXT")
+	}
 	p.want(0, p.run("release", "--all", "--reason", "recover was run"))
 	p.submit(exitVerified, order("A-1", ""))
 	p.submit(exitVerified, order("A-2", ""))
@@ -50,6 +55,9 @@ func TestRecover(t *testing.T) {
 	}
 	says(t, p.want(0, p.run("recover", "--end", "--by", "bob", "--reason", "all callers have ended")), "by bob: all callers have ended. New writes are sent as usual.")
 	says(t, p.want(exitFailed, p.run("recover", "--end", "--reason", "again")), "it was ended before")
+	if r := p.run("status"); strings.Contains(r.out, "restore") {
+		t.Errorf("after its end: %s", r.out)
+	}
 
 	for name, c := range map[string]struct {
 		args []string

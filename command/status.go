@@ -100,6 +100,9 @@ func readStatus(ctx context.Context, d *server.Instance) (report.Found, error) {
 	if f.Version, err = versionsOf(ctx, d); err != nil {
 		return f, err
 	}
+	if f.Restore, _, err = ledger.Restored(ctx, d.Ledger); err != nil {
+		return f, err
+	}
 	f.Audit = auditStatus(ctx, d)
 	if f.Status, err = guards.Status(ctx, d.Ledger); err != nil {
 		return f, err

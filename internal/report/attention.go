@@ -25,7 +25,7 @@ const (
 // for a reviewer by design.
 func attention(f Found) []Matter {
 	all := []Matter{}
-	for _, check := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, noWorkers, AuditMatters, guardNotes, stopped, breakers, pauses, waiting} {
+	for _, check := range []func(Found) []Matter{damagedRows, refused, unknownDestinations, noWorkers, AuditMatters, RestoreMatters, guardNotes, stopped, breakers, pauses, waiting} {
 		all = append(all, check(f)...)
 	}
 	return all
@@ -160,6 +160,16 @@ func stopped(f Found) []Matter {
 		}
 	}
 	return all
+}
+
+// RestoreMatters lists what an operator should see to after a restore that was not ended.
+func RestoreMatters(f Found) []Matter {
+	if !f.Restore.Open() {
+		return nil
+	}
+	return matters("A restore was not ended: history is missing from %s until %s. New writes are read before they are sent.",
+		"`readback recover` lists what is not accounted for; `readback recover --end --reason TEXT` ends it, when no caller repeats what it asked for then.",
+		f.Restore.Since.UTC().Format(time.RFC3339), f.Restore.Until.UTC().Format(time.RFC3339))
 }
 
 // flags are the flags that name a scope.

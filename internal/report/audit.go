@@ -48,7 +48,7 @@ func AuditMatters(f Found) []Matter {
 	var older []Matter
 	for _, what := range a.Ahead {
 		older = append(older, matters("The ledger is an older copy: %s. The next worker that starts stops all sends.",
-			"Run `readback audit verify --heads FILE --key FILE`, find out at the destinations what was sent since, and only then release the stop.", Clip(what, maxText))...)
+			"Run `readback audit verify --heads FILE --key FILE` and `readback recover --since TIME --reason TEXT`, find out at the destinations what was sent since, and only then release the stop.", Clip(what, maxText))...)
 	}
 	if a.NotCompared != "" {
 		older = append(older, matters("Whether the ledger is an older copy is not known: %s", "See that the files of heads are there and can be read. If the key of heads was changed, name a new file in audit.heads.keep and keep the old one.", Clip(a.NotCompared, maxText))...)

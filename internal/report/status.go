@@ -25,6 +25,8 @@ type Found struct {
 	Audit *Audit
 	// Retention is what the default retention prunes, "" where one is configured.
 	Retention string
+	// Restore is the last restore of the ledger; zero if there was none.
+	Restore ledger.Restore
 }
 
 // Version is the version of a ledger, and the newest that this program knows; 0 where it
