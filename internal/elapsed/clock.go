@@ -27,11 +27,11 @@ type Clock struct {
 	steps       []step
 }
 
-// step is a difference between the two clocks that arose before the ledger's clock
-// showed until.
+// step is a change of the difference between the two clocks: how far the ledger's clock could be
+// ahead before it, which had ended when that clock would have shown until.
 type step struct {
-	until         time.Time
-	forward, back time.Duration // one of them, or both where several steps became one
+	until       time.Time
+	least, most time.Duration
 }
 
 // maxSteps bounds how many steps of the ledger's clock a process remembers.
@@ -49,28 +49,27 @@ func (c *Clock) Read(now, asked, answered time.Time) {
 	}
 	passed := now.Sub(c.read)
 	least, most := passed-answered.Sub(c.began), passed-asked.Sub(c.began)
-	switch {
-	case least > c.most:
-		c.stepped(now, most-c.least)
-	case most < c.least:
-		c.stepped(now, least-c.most)
-	default:
+	if least <= c.most && most >= c.least {
 		c.least, c.most = max(c.least, least), min(c.most, most)
 		return
 	}
+	c.stepped(now.Add(max(c.most-least, 0)))
 	c.least, c.most = least, most
 }
 
-// stepped keeps a step, negative where the ledger's clock went back or stood still. The
-// oldest two become one, which counts for longer than it should: that is the cautious
-// side. Copies of the clock share no step that changes.
-func (c *Clock) stepped(until time.Time, ahead time.Duration) {
+// stepped keeps what was so before a step. The oldest two become one, which has the range of both
+// and counts for longer than it should: that is the cautious side. Copies of the clock share no
+// step that changes.
+func (c *Clock) stepped(until time.Time) {
 	steps := slices.Clip(c.steps)
 	if len(steps) >= maxSteps {
 		one, two := steps[0], steps[1]
-		steps = append([]step{{two.until, one.forward + two.forward, one.back + two.back}}, steps[2:]...)
+		if one.until.After(two.until) {
+			two.until = one.until
+		}
+		steps = append([]step{{two.until, min(one.least, two.least), max(one.most, two.most)}}, steps[2:]...)
 	}
-	c.steps = append(steps, step{until, max(ahead, 0), max(-ahead, 0)})
+	c.steps = append(steps, step{until, c.least, c.most})
 }
 
 // AtMost is how much of the time since the ledger's clock showed a moment has passed
@@ -91,14 +90,18 @@ func (c *Clock) ByClock(moment, now time.Time) time.Duration {
 	return max(c.unstepped(moment, now), 0)
 }
 
+// unstepped subtracts the most by which the ledger's clock went ahead since it showed the moment:
+// from any difference to any later one, since now may have been read before the last step. Steps
+// forward and back between the clocks of two hosts do not add up.
 func (c *Clock) unstepped(moment, now time.Time) time.Duration {
-	d := now.Sub(moment)
-	for _, s := range c.steps {
+	most, ahead := c.most, time.Duration(0)
+	for _, s := range slices.Backward(c.steps) {
+		most = max(most, s.most)
 		if s.until.After(moment) {
-			d -= s.forward
+			ahead = max(ahead, most-s.least)
 		}
 	}
-	return d
+	return now.Sub(moment) - ahead
 }
 
 // SinceSend is how much time has passed for sure since the last send of a write
@@ -116,11 +119,12 @@ func (c *Clock) SinceSend(r ledger.Record, now, at time.Time) time.Duration {
 // AtLeast is how much time can have passed since the ledger's clock showed a moment.
 // now is what that clock shows.
 func (c *Clock) AtLeast(moment, now time.Time) time.Duration {
-	d := now.Sub(moment)
-	for _, s := range c.steps {
+	least, behind := c.least, time.Duration(0)
+	for _, s := range slices.Backward(c.steps) {
+		least = min(least, s.least)
 		if s.until.After(moment) {
-			d += s.back
+			behind = max(behind, s.most-least)
 		}
 	}
-	return d
+	return now.Sub(moment) + behind
 }
