@@ -41,7 +41,8 @@ type dialect struct {
 	unsure bool
 	// skew is the most by which the clocks of two nodes differ. A lease has ended when it has on
 	// each of these clocks. A change is only ever checked against the clock of the node from which
-	// its time was read. How much time has passed since a send is counted by each process itself.
+	// its time was read. How much time has passed since a send is counted by each process itself;
+	// one that did not send may begin too early by this much.
 	skew time.Duration
 	// lacks names what a ledger cannot be without: partial unique indexes, by which a queue has one
 	// head and one tail and an operation one holder, and numbers of writes that grow, by which a

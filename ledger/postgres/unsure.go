@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"slices"
 	"time"
 
@@ -27,12 +28,12 @@ func (w *writer) distinct(now time.Time) time.Time {
 }
 
 // after returns the time of a change of a write: one that its last change has would be that of
-// every change that the clock of another node delays.
+// every change that the clock of another node delays. Other processes number their attempts alike.
 func (w *writer) after(now time.Time, r ledger.Record) time.Time {
 	if !w.l.dialect.unsure || now.After(r.Updated) {
 		return now
 	}
-	return w.distinct(r.Updated.Add(time.Microsecond))
+	return w.distinct(r.Updated.Add(time.Microsecond + mathrand.N(time.Millisecond)))
 }
 
 // newRecord returns the name of the row of a transaction. It sorts before the names of notes, whose
