@@ -233,3 +233,26 @@ func TestEnqueuedForNewerProgram(t *testing.T) {
 		t.Errorf("stats %+v, error %v; want nothing left", s, err)
 	}
 }
+
+// The role of a program that enqueues needs what the documentation names, and not the tables of others.
+func TestRoleThatEnqueues(t *testing.T) {
+	d := fresh(t)
+	l := d.open(nil)
+	role := "enqueues_" + d.name
+	d.exec("CREATE ROLE " + role + "; GRANT SELECT ON ledger_meta, ledger_notes, ledger_outbox, ledger_tenants TO " + role +
+		"; GRANT INSERT ON ledger_outbox TO " + role + "; GRANT UPDATE (tenant) ON ledger_tenants TO " + role)
+	for _, partition := range []bool{false, true} {
+		if partition {
+			must(t, l.Join(t.Context(), "a", nil))
+			must(t, l.Own(t.Context(), ledger.Ownership{Tenant: asked("x").Tenant, Epoch: 1, State: ledger.TenantActive}, ledger.Ownership{}))
+		}
+		tx, err := l.Pool().Begin(t.Context())
+		must(t, err)
+		_, err = tx.Exec(t.Context(), "SET LOCAL ROLE "+role)
+		must(t, err)
+		if _, err := postgres.Enqueue(t.Context(), tx, asked("by the role")); err != nil {
+			t.Errorf("in a partition %t: %v", partition, err)
+		}
+		must(t, tx.Rollback(t.Context()))
+	}
+}

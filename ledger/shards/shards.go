@@ -297,6 +297,14 @@ func (l *Ledger) join(ctx context.Context, s *shard, p ledger.Partition) error {
 	if err := p.Join(ctx, s.Name, home); err != nil {
 		return err
 	}
+	if s != l.home {
+		switch all, err := p.Placements(ctx); {
+		case err != nil:
+			return err
+		case len(all) > 0: // rates and stops are there too
+			return fmt.Errorf("%w: partition %q has a directory, and not %q: name it as the one with the directory", ledger.ErrPartition, s.Name, l.home.Name)
+		}
+	}
 	l.mu.Lock()
 	keep, sealing := slices.Clone(l.keep), l.sealing
 	l.mu.Unlock()

@@ -325,6 +325,29 @@ func TestReadsWithAnOldDirectory(t *testing.T) {
 	}
 }
 
+// A partition that could not be reached when the outbox was no longer full learns it.
+func TestOutboxThatIsNoLongerFull(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{})
+	_, err := all[1].SetNote(ctx, ledger.Note{Name: ledger.FullNote, Value: []byte(`{}`)})
+	must(t, err)
+	_, _, err = l.Notes(ctx, ledger.FullNote)
+	must(t, err)
+	if notes, _, err := all[1].Notes(ctx, ledger.FullNote); err != nil || len(notes) > 0 {
+		t.Errorf("%v, %v; want none", notes, err)
+	}
+}
+
+// The directory must not change its partition: rates and stops are there too.
+func TestAnotherDirectory(t *testing.T) {
+	all := partitions(2)
+	must(t, reserve(t, opened(t, all, shards.Options{}), "acme", "one"))
+	_, err := shards.Open(t.Context(), configured(all), shards.Options{Home: "b"})
+	if !errors.Is(err, ledger.ErrPartition) || !strings.Contains(err.Error(), `"a" has a directory`) {
+		t.Errorf("%v; want it refused", err)
+	}
+}
+
 // What cannot be right is refused before anything is opened, or changed.
 func TestBadConfiguration(t *testing.T) {
 	for want, c := range map[string]struct {

@@ -1,6 +1,7 @@
 package shards
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -346,13 +347,21 @@ func (l *Ledger) DueDocuments(ctx context.Context, kind string, limit int) (due 
 	return due[:min(len(due), ledger.DueLimit(limit))], now, nil
 }
 
-// Notes implements [ledger.Documents]. Notes are in the home.
+// Notes implements [ledger.Documents]. Notes are in the home. A worker reads often whether the outbox is
+// full: partitions that could not be reached when that changed learn it then.
 func (l *Ledger) Notes(ctx context.Context, prefix string) (notes []ledger.Note, now time.Time, err error) {
 	p, err := l.open(ctx, l.home)
 	if err != nil {
 		return nil, now, err
 	}
-	return p.Notes(ctx, prefix)
+	if notes, now, err = p.Notes(ctx, prefix); err == nil && prefix == ledger.FullNote {
+		full := ledger.Note{Name: ledger.FullNote}
+		if i := slices.IndexFunc(notes, func(n ledger.Note) bool { return n.Name == full.Name }); i >= 0 {
+			full = notes[i]
+		}
+		err = l.copyNote(ctx, full)
+	}
+	return notes, now, err
 }
 
 // SetNote implements [ledger.Documents]. That the outbox is full is a note in each partition too:
@@ -364,27 +373,29 @@ func (l *Ledger) SetNote(ctx context.Context, n ledger.Note) (ledger.Note, error
 	}
 	set, err := p.SetNote(ctx, n)
 	if err == nil && n.Name == ledger.FullNote {
-		err = l.each(ctx, func(i int, p ledger.Partition) error {
-			if l.shards[i] == l.home {
-				return nil
-			}
-			return copyNote(ctx, p, n)
-		})
+		err = l.copyNote(ctx, n)
 	}
 	return set, err
 }
 
-// copyNote gives a note in another partition the value of one in the home.
-func copyNote(ctx context.Context, p ledger.Partition, n ledger.Note) error {
-	found, _, err := p.Notes(ctx, n.Name)
-	there := ledger.Note{Name: n.Name, Value: n.Value}
-	for _, have := range found {
-		if have.Name == n.Name {
-			there.Version = have.Version
+// copyNote gives a note in the other partitions, as far as they can be reached, the value of that in the
+// home.
+func (l *Ledger) copyNote(ctx context.Context, n ledger.Note) error {
+	return l.each(ctx, func(i int, p ledger.Partition) error {
+		if l.shards[i] == l.home {
+			return nil
 		}
-	}
-	if err == nil && (there.Version != 0 || len(n.Value) > 0) {
-		_, err = p.SetNote(ctx, there)
-	}
-	return err
+		found, _, err := p.Notes(ctx, n.Name)
+		there := ledger.Note{Name: n.Name}
+		for _, have := range found {
+			if have.Name == n.Name {
+				there = have
+			}
+		}
+		if err == nil && !bytes.Equal(there.Value, n.Value) {
+			there.Value = n.Value
+			_, err = p.SetNote(ctx, there)
+		}
+		return err
+	})
 }
