@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -178,23 +179,22 @@ func (l *Ledger) History(ctx context.Context, q ledger.Past) (spans []ledger.Spa
 	if err != nil {
 		return nil, err
 	}
-	names := []string{where.Partition}
-	if where.Previous != "" && where.Previous != where.Partition {
-		names = append(names, where.Previous) // changes stay where they were made
+	if where.Previous == "" {
+		err = l.read(ctx, q.Tenant, func(p ledger.Partition, _ int64) error {
+			spans, err = p.History(ctx, q)
+			return err
+		})
+		return spans, err
 	}
-	for _, name := range names {
-		s := l.named(name)
-		if s == nil {
-			return nil, l.missing(ledger.Placement{Tenant: q.Tenant, Partition: name})
-		}
-		p, err := l.open(ctx, s)
-		var more []ledger.Span
-		if err == nil {
-			more, err = p.History(ctx, q)
-		}
-		if err != nil {
-			return nil, err
-		}
+	of := make([][]ledger.Span, len(l.shards)) // changes stay where they were made, which may be in any
+	err = l.every(ctx, func(i int, p ledger.Partition) (err error) {
+		of[i], err = p.History(ctx, q)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, more := range of {
 		spans = added(spans, more)
 	}
 	return spans, nil
@@ -478,7 +478,8 @@ func unread(errs []error) error {
 	return errors.Join(others...)
 }
 
-// Erase implements [ledger.Maintenance].
+// Erase implements [ledger.Maintenance]. A move that died last may have left rows where the tenant was:
+// they are deleted too, when no process reads there any more.
 func (l *Ledger) Erase(ctx context.Context, e ledger.Erasing) (did ledger.Erased, err error) {
 	if err := e.Check(); err != nil {
 		return did, err
@@ -487,7 +488,29 @@ func (l *Ledger) Erase(ctx context.Context, e ledger.Erasing) (did ledger.Erased
 		did, err = p.Erase(ctx, e)
 		return err
 	})
-	return did, err
+	if err != nil {
+		return did, err
+	}
+	where, err := l.placeOf(ctx, e.Tenant, false, false)
+	if err != nil || where.Previous == "" {
+		return did, err
+	}
+	l.mu.Lock()
+	tidy := l.tidied[e.Tenant] == where.Epoch
+	l.mu.Unlock()
+	if tidy {
+		return did, nil
+	}
+	if !pause.For(ctx, 2*l.o.Cache) {
+		return did, ctx.Err()
+	}
+	if err := l.tidy(ctx, where.Placement); err != nil {
+		return did, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tidied[e.Tenant] = where.Epoch
+	return did, nil
 }
 
 // KeyDigests implements [ledger.Maintenance]. All partitions have the same digest key.

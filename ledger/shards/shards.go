@@ -74,6 +74,7 @@ type Ledger struct {
 	places  map[string]place
 	tenants map[ledger.ID]string // of writes
 	split   map[string]error     // tenants that are refused
+	tidied  map[string]int64     // the epochs of tenants of which nothing is left where they were before
 	checked time.Time            // when that was found out
 	keep    []func(ledger.Ledger)
 	sealing bool
@@ -158,7 +159,7 @@ func Open(ctx context.Context, all []Shard, o Options) (*Ledger, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	l := &Ledger{o: o, places: map[string]place{}, tenants: map[ledger.ID]string{}, split: map[string]error{}, rotate: rotation()}
+	l := &Ledger{o: o, places: map[string]place{}, tenants: map[ledger.ID]string{}, split: map[string]error{}, tidied: map[string]int64{}, rotate: rotation()}
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx))
 	for _, s := range all {
 		l.shards = append(l.shards, &shard{Shard: s})

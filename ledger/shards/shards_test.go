@@ -29,7 +29,8 @@ type partition struct {
 	places map[string]ledger.Placement
 	down   error // at the start, and of the directory
 	// surveyed is called before its tenants are read.
-	surveyed func()
+	surveyed  func()
+	forgotten []ledger.Ownership
 }
 
 func newPartition() *partition {
@@ -70,8 +71,11 @@ func (p *partition) Own(_ context.Context, o, was ledger.Ownership) error {
 	return nil
 }
 
-func (p *partition) Leased(context.Context, string) (int, error)    { return 0, nil }
-func (p *partition) Forget(context.Context, ledger.Ownership) error { return nil }
+func (p *partition) Leased(context.Context, string) (int, error) { return 0, nil }
+func (p *partition) Forget(_ context.Context, o ledger.Ownership) error {
+	p.forgotten = append(p.forgotten, o)
+	return p.down
+}
 func (p *partition) Receive(context.Context, ledger.Partition, ledger.Ownership) (bool, error) {
 	return false, errors.ErrUnsupported
 }
@@ -335,6 +339,41 @@ func TestOutboxThatIsNoLongerFull(t *testing.T) {
 	must(t, err)
 	if notes, _, err := all[1].Notes(ctx, ledger.FullNote); err != nil || len(notes) > 0 {
 		t.Errorf("%v, %v; want none", notes, err)
+	}
+}
+
+// Erasure reaches what a move that died has left where the tenant was.
+func TestErasureAfterAMove(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive, Previous: "a"}, ledger.Placement{}))
+	l := opened(t, all, shards.Options{Cache: time.Millisecond})
+	_, err := l.Commit(ctx, ledger.Batch{Documents: []ledger.Document{{Tenant: "acme", Kind: ledger.ErasureKind, ID: "request", Body: []byte(`{}`)}}})
+	must(t, err)
+	for range 2 {
+		_, err = l.Erase(ctx, ledger.Erasing{Tenant: "acme", Erasure: "request"})
+		must(t, err)
+	}
+	if want := []ledger.Ownership{{Tenant: "acme", Epoch: 2}}; !slices.Equal(all[0].forgotten, want) {
+		t.Errorf("forgotten: %+v; want %+v", all[0].forgotten, want)
+	}
+}
+
+// The history of a tenant is in each partition where it was.
+func TestHistoryAfterTwoMoves(t *testing.T) {
+	all, ctx := partitions(3), t.Context()
+	must(t, all[2].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 3, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "c", Epoch: 3, State: ledger.TenantActive, Previous: "b"}, ledger.Placement{}))
+	for i, p := range all {
+		rec, err := ledger.NewRecord(charge("acme", fmt.Sprint(i)))
+		must(t, err)
+		_, _, err = p.Reserve(ctx, ledger.Reservation{Record: rec, Events: []ledger.Event{{Kind: ledger.EvHeld}}})
+		must(t, err)
+	}
+	l, now := opened(t, all, shards.Options{}), time.Now()
+	spans, err := l.History(ctx, ledger.Past{Tenant: "acme", Since: now.Add(-time.Hour), Until: now.Add(time.Hour), Step: 2 * time.Hour})
+	if err != nil || len(spans) != 1 || spans[0].Held != 3 {
+		t.Errorf("%+v, %v; want three held writes", spans, err)
 	}
 }
 
