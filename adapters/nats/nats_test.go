@@ -516,17 +516,17 @@ func TestDeadLetters(t *testing.T) {
 
 // A message that is as large as a letter may be does not come again for ever: its letter names it.
 func TestLargeMessage(t *testing.T) {
-	for name, stream := range map[string]jetstream.StreamConfig{
-		"for the connection": {Name: "DEAD", Subjects: []string{"dead.>"}},
-		"for the stream":     {Name: "DEAD", Subjects: []string{"dead.>"}, MaxMsgSize: 1000},
-	} {
+	for name, c := range map[string]struct {
+		size  int
+		limit int32
+	}{"for the connection": {1<<20 - 50, -1}, "for the stream": {2000, 1000}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				if _, err := b.js.UpdateStream(t.Context(), stream); err != nil {
+				if _, err := b.js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: "DEAD", Subjects: []string{"dead.>"}, MaxMsgSize: c.limit}); err != nil {
 					t.Fatal(err)
 				}
 				b.run(nats.Options{})
-				b.publish("<" + strings.Repeat("x", 1<<20-50))
+				b.publish("<" + strings.Repeat("x", c.size))
 				b.acknowledged()
 				if h := b.letters("DEAD", 1)[0].Header; h.Get(nats.FromStream) != "ORDERS" || h.Get(nats.FromSequence) != "1" || !strings.Contains(h.Get(nats.Reason), "invalid character") {
 					t.Errorf("the letter is %v", h)

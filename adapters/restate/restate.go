@@ -46,7 +46,7 @@ type Writes struct {
 // or the intent's Workflow where it is set: for an object that makes the same step several times.
 //
 // The error is terminal. It has the outcome's text where the write ended without the effect. After a
-// cancellation the write may have been sent, and continues.
+// cancellation the write may have been sent, and is not withdrawn.
 func (ws *Writes) Do(ctx sdk.Context, step string, w intent.WriteIntent) (engine.Outcome, error) {
 	run := w.Workflow
 	if o, keyed := ctx.(sdk.ObjectSharedContext); run == "" && keyed {
@@ -59,6 +59,7 @@ func (ws *Writes) Do(ctx sdk.Context, step string, w intent.WriteIntent) (engine
 		return engine.Outcome{}, sdk.ToTerminalError(errors.New(
 			"the write has no name that a retry keeps: call the handler with an idempotency key, or set Workflow and Writes.Service"), sdk.WithErrorCode(http.StatusBadRequest))
 	}
+	id := ledger.IDOf(w.StructuralKey())
 	var out engine.Outcome
 	var decided sdk.AwakeableFuture[string]
 	for pass := 1; ; pass++ {
@@ -69,7 +70,7 @@ func (ws *Writes) Do(ctx sdk.Context, step string, w intent.WriteIntent) (engine
 		s, err := sdk.Run(ctx, func(rc sdk.RunContext) (engine.Step, error) { return ws.attempt(rc, w, pass, waiter) },
 			sdk.WithName(step), sdk.WithInitialRetryInterval(retryFirst), sdk.WithMaxRetryInterval(retryMost))
 		if err != nil {
-			return out, interrupted(out, err)
+			return out, interrupted(id, err)
 		}
 		switch out = s.Outcome; {
 		case s.Next == engine.NextLater:
@@ -87,17 +88,18 @@ func (ws *Writes) Do(ctx sdk.Context, step string, w intent.WriteIntent) (engine
 			return out, nil
 		}
 		if err != nil {
-			return out, interrupted(out, err)
+			return out, interrupted(id, err)
 		}
 	}
 }
 
-// interrupted returns the error of a handler that was cancelled, with what is known of its write.
-func interrupted(out engine.Outcome, err sdk.TerminalError) error {
-	if out.ID == "" {
+// interrupted returns the error of a handler that was cancelled, which an attempt may not have noticed,
+// with what is known of its write. A refusal, which has another code, is returned as it is.
+func interrupted(id ledger.ID, err sdk.TerminalError) error {
+	if err.Code() != http.StatusConflict {
 		return err
 	}
-	return sdk.ToTerminalError(fmt.Errorf("%s; write %s may have been sent, and continues", err.Message(), out.ID), sdk.WithErrorCode(err.Code()))
+	return sdk.ToTerminalError(fmt.Errorf("%s; write %s may have been sent, and is not withdrawn", err.Message(), id), sdk.WithErrorCode(err.Code()))
 }
 
 // attempt makes one attempt. A waiter is recorded before the outcome is asked for, so that no decision
