@@ -168,7 +168,13 @@ func (e *Engine) sameIdentity(ctx context.Context, w intent.WriteIntent, attempt
 		for _, other := range found.Records {
 			// With an idempotency key the digests are of one operation, which blocks the second
 			// write by itself. One that ended without its effect makes no other a second one.
-			if other.IdempotencyKey == "" && other.Settlement.Group() != ledger.NotDone && other.Tool == t.rec.Tool && sameRequest(other, t.rec) == nil {
+			if other.IdempotencyKey != "" || other.Settlement.Group() == ledger.NotDone || other.Tool != t.rec.Tool {
+				continue
+			}
+			switch err := sameRequest(other, t.rec); {
+			case errors.Is(err, ledger.ErrNoKey): // it may be the same
+				return &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: err}
+			case err == nil:
 				return &Error{ID: t.rec.ID, Known: KnownNotApplied, Err: fmt.Errorf(
 					"%w: attempt %d is of workflow %q, step %q, which the ledger does not have, and write %s of workflow %q, step %q, requests the same; use names that retries keep, or set idempotency_key",
 					ErrIdentityChanged, attempt, t.rec.Workflow, t.rec.Step, other.ID, other.Workflow, other.Step)}

@@ -181,6 +181,28 @@ func TestChangedIdentities(t *testing.T) {
 	}
 }
 
+// Where a key is missing, it is unknown whether another write requests the same: nothing is sent, and an
+// attempt of a process that has the key decides.
+func TestChangedIdentityWithoutTheKey(t *testing.T) {
+	for key, next := range map[string]engine.Next{"k1": engine.NextFail, "k2": engine.NextRetry} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, orders.Plain.Options(), nil)
+			with := func(key string) *engine.Engine {
+				return b.engineOn(b.ledger, b.world.Destination(), &engine.Options{Vault: vaultOf(t, key)})
+			}
+			w := order("A-1", intent.Create)
+			w.Payload, w.Sensitive = intent.Fields{"note": "PIN 4711"}, []string{"/note"}
+			b.engine = with("k1")
+			b.do(w)
+			b.engine, w.Workflow = with(key), "wf-2"
+			s, err := b.engine.Step(t.Context(), w, 2)
+			if s.Next != next || errors.Is(err, engine.ErrIdentityChanged) != (key == "k1") || errors.Is(err, ledger.ErrNoKey) != (key == "k2") || len(b.world.Effects()) != 1 {
+				t.Errorf("%s: got %s, %v with %d effects", key, s.Next, err, len(b.world.Effects()))
+			}
+		})
+	}
+}
+
 // Two engines, or two runs of one, never share a name by accident.
 func TestWorkflowName(t *testing.T) {
 	long := strings.Repeat("x", 300)
