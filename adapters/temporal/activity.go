@@ -23,9 +23,9 @@ const ActivityType = "readback.Write"
 // margin is how long before its own deadline an attempt ends, so that its answer is in time.
 const margin = 5 * time.Second
 
-// ErrActivityID means that nothing names the step. Temporal numbers activities that have no ID, and the
+// errActivityID means that nothing names the step. Temporal numbers activities that have no ID, and the
 // numbers change with the workflow's code.
-var ErrActivityID = errors.New("the activity ID is one that Temporal gave, which changes with the workflow's code: " +
+var errActivityID = errors.New("the activity ID is one that Temporal gave, which changes with the workflow's code: " +
 	"set ActivityID in workflow.ActivityOptions, or Step in the intent")
 
 // counted matches the IDs that SDKs give to activities: a number, or a UUID that a reset changes.
@@ -84,7 +84,7 @@ func name(w *intent.WriteIntent, info activity.Info) error {
 	w.Workflow = engine.WorkflowName(prefix, parts...)
 	if w.Step == "" {
 		if w.Step = info.ActivityID; counted.MatchString(w.Step) {
-			return fmt.Errorf("%w: activity %s, ID %q", ErrActivityID, info.ActivityType.Name, info.ActivityID)
+			return fmt.Errorf("%w: activity %s, ID %q", errActivityID, info.ActivityType.Name, info.ActivityID)
 		}
 	}
 	return nil
