@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/ledger"
 )
+
+// maxSort is how long the source of a move may take before the first row of a table, while the
+// transaction of the target is idle: it sorts. Only the rows of the tenant are locked meanwhile.
+const maxSort = 10 * time.Minute
 
 // moving describes how the rows of a tenant in one table get into another ledger.
 type moving struct {
@@ -47,6 +52,9 @@ func (l *Ledger) Receive(ctx context.Context, from ledger.Partition, o ledger.Ow
 	}
 	err = l.within(ctx, func(t *tx) error {
 		fresh = false
+		if _, err := t.pgx.Exec(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d", maxSort.Milliseconds())); err != nil {
+			return err
+		}
 		have := ledger.Ownership{}
 		if err := t.exec("insert_ownership", o.Tenant, int64(0), string(ledger.TenantMoved)); err != nil {
 			return err

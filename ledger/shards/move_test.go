@@ -233,6 +233,43 @@ func moved(t *testing.T) (*databases, *shards.Ledger) {
 	return d, l
 }
 
+// A copy that ends in the middle leaves nothing in the target, and the move can be continued.
+func TestCopyThatIsInterrupted(t *testing.T) {
+	d, l := moved(t)
+	blocker, err := pgx.Connect(t.Context(), d.dsn())
+	must(t, err)
+	defer func() { must(t, blocker.Close(context.Background())) }()
+	exec := func(sql string) {
+		_, err := blocker.Exec(t.Context(), sql)
+		must(t, err)
+	}
+	observer, err := pgx.Connect(t.Context(), d.dsn()) // in a transaction the activity does not change
+	must(t, err)
+	defer func() { must(t, observer.Close(context.Background())) }()
+	exec("BEGIN; LOCK TABLE a.ledger_terms IN ACCESS EXCLUSIVE MODE")
+	ended := make(chan error, 1)
+	go func() { ended <- l.Move(t.Context(), "acme", "b", nil) }()
+	for n, deadline := 0, time.Now().Add(time.Minute); n == 0 && time.Now().Before(deadline); { // writes and events are copied
+		must(t, observer.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+			WHERE datname = current_database() AND state = 'idle in transaction' AND query ILIKE 'copy%ledger_search%'`).Scan(&n))
+	}
+	if n := d.rows(t, "b", "acme"); n != 0 {
+		t.Errorf("%d writes in the target; want none", n)
+	}
+	exec("ROLLBACK")
+	if err := <-ended; err == nil {
+		t.Error("the move ended although its connection was gone; want an error")
+	}
+	must(t, l.Resume(t.Context(), "acme", nil))
+	if from, to := d.rows(t, "a", "acme"), d.rows(t, "b", "acme"); from != 0 || to != 5 {
+		t.Errorf("%d writes in a, %d in b; want all five in b", from, to)
+	}
+	found, err := l.Find(t.Context(), ledger.Search{Tenant: "acme", Query: "early 3"})
+	if err != nil || len(found.Records) != 1 {
+		t.Errorf("%d found, %v; want one", len(found.Records), err)
+	}
+}
+
 // A worker that has a write sends it, perhaps: the move waits for it.
 func TestMoveWaitsForWorkers(t *testing.T) {
 	_, l := moved(t)
