@@ -142,6 +142,8 @@ func TestSpecialStatesAreShown(t *testing.T) {
 		"unverified": {"not verified, and nothing is wrong", ledger.Record{State: ledger.Checking, Answered: true, Unverified: true, Due: base.Add(hour)},
 			ledger.Event{Kind: ledger.EvDeferred, Unverified: true, In: hour},
 			[]string{"checking (unverified)", "left unverified on purpose, to be read back in a batch within 1h", "read back in a batch by `readback work`, 1 hour from now"}},
+		"handed over": {"no worker has it", ledger.Record{State: ledger.Queued, Due: base, Owner: ledger.Dispatched, LeaseUntil: base.Add(hour)}, ledger.Event{},
+			[]string{"handed over to the scheduler; no worker has taken it up yet", "It is recorded and due now."}},
 		"tombstone": {"it is known, and no longer what it was", ledger.Record{State: ledger.Settled, Settlement: ledger.Verified, Tombstone: true, Destination: "orders", Kind: "order"}, ledger.Event{},
 			[]string{"settled (verified), pruned", "It was pruned.", `order at "orders"`}},
 	}
