@@ -95,6 +95,8 @@ var Problems = []Problem{
 	{Err: ledger.ErrCorrupt, Type: "ledger-damaged", Exit: 69, Kind: "ledger_corrupt", Hint: "Nothing was sent, and nothing was changed. Keep the file as it is, with its -wal and -shm, but elsewhere: what was sent can be read from them, and another file beside them is damaged. Then put a copy from before in its place; writes that it does not know must not be submitted again unless they are idempotent. Where only single writes cannot be read everything else goes on, and `readback status` lists them."},
 	{Err: ledger.ErrVersion, Type: "ledger-newer", Exit: 69, Kind: "ledger_version", Hint: "Nothing was sent, and nothing was changed."},
 	{Err: saga.ErrForm, Type: "ledger-damaged"},
+	{Err: ledger.ErrNotOwned, Type: "unavailable"},
+	{Err: ledger.ErrPartition, Type: "unavailable"},
 	{Err: ledger.ErrClock, Type: "unavailable", Exit: 69, Kind: "clock", Hint: "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
 	{Err: ledger.ErrUnsure, Type: "unsure"},
 	{Err: ledger.ErrUnavailable, Type: "unavailable", Exit: 69, Kind: "ledger_unavailable", Hint: "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
