@@ -524,7 +524,7 @@ type enginesTable struct {
 func (e enginesTable) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d orders in each cell. Alone / with readback:\n\n", e.n)
-	b.WriteString("| engine | faults | duplicates | lost | wrong, unnoticed | needs a person | unfinished | requests |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| engine | faults | duplicates | lost | wrong, unnoticed | needs a reviewer | unfinished | requests |\n|---|---|---|---|---|---|---|---|\n")
 	for _, name := range e.names {
 		for _, x := range troubles {
 			c, ok := e.cells[name][x.name]
