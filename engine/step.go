@@ -47,8 +47,8 @@ type Step struct {
 	After time.Duration
 }
 
-// ErrIdentityChanged: the workflow engine repeats an attempt, and the ledger knows the write of
-// the earlier attempt under another name. Nothing was recorded or sent by this attempt.
+// ErrIdentityChanged means that the workflow engine repeats an attempt, and the ledger knows the
+// write of the earlier attempt under another name. Nothing was recorded or sent by this attempt.
 var ErrIdentityChanged = errors.New("the engine changed the identity of a step between two attempts")
 
 // identityWindow is how far back Step searches for an earlier attempt under another name. A

@@ -74,11 +74,13 @@ func TestCancelWithdrawsWhatWasHandedOver(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 45*time.Minute)
 		defer stop()
 		handed := make(chan ledger.Record, 1)
-		go b.newEngine(nil).Work(ctx, &engine.WorkOptions{Dispatch: func(_ context.Context, rec ledger.Record) error {
-			handed <- rec // then Temporal is unreachable
-			stop()
-			return nil
-		}})
+		go func() {
+			_ = b.newEngine(nil).Work(ctx, &engine.WorkOptions{Dispatch: func(_ context.Context, rec ledger.Record) error {
+				handed <- rec // then the scheduler is unreachable
+				stop()
+				return nil
+			}})
+		}()
 		if rec := <-handed; rec.Step != "contact" || rec.Sends > 0 || !rec.LeaseUntil.After(rec.Now) {
 			t.Fatalf("%s of step %s after %d sends, leased until %s", rec.Phase(), rec.Step, rec.Sends, rec.LeaseUntil)
 		}

@@ -83,9 +83,9 @@ func (p *parted) refusesNew(l ledger.Partition, tenant string) {
 	if _, _, err := l.Reserve(p.Context(), p.reservation(wish(tenant, "refused"), announced)); !errors.Is(err, ledger.ErrNotOwned) || !errors.Is(err, ledger.ErrUnavailable) {
 		p.Errorf("reserve for %s: %v; want it refused as another partition's", tenant, err)
 	}
-	new := ledger.Document{Tenant: tenant, Kind: "k", ID: "refused", Body: json.RawMessage(`{}`)}
+	first := ledger.Document{Tenant: tenant, Kind: "k", ID: "refused", Body: json.RawMessage(`{}`)}
 	res := p.reservation(wish(tenant, "refused too"))
-	for what, f := range map[string]ledger.Batch{"a document": {Documents: []ledger.Document{new}}, "a write": {Reserve: &res}, "both": {Documents: []ledger.Document{new}, Reserve: &res}} {
+	for what, f := range map[string]ledger.Batch{"a document": {Documents: []ledger.Document{first}}, "a write": {Reserve: &res}, "both": {Documents: []ledger.Document{first}, Reserve: &res}} {
 		if _, err := l.Commit(p.Context(), f); !errors.Is(err, ledger.ErrNotOwned) {
 			p.Errorf("commit of %s for %s: %v; want it refused as another partition's", what, tenant, err)
 		}

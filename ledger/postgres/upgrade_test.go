@@ -64,7 +64,8 @@ func TestStatementsOfEarlierVersions(t *testing.T) {
 		var text bytes.Buffer
 		z := gzip.NewWriter(&text)
 		for _, name := range slices.Sorted(maps.Keys(postgres.Statements)) {
-			fmt.Fprintf(z, "-- name: %s\n%s\n", name, postgres.Statements[name])
+			_, err := fmt.Fprintf(z, "-- name: %s\n%s\n", name, postgres.Statements[name])
+			must(t, err)
 		}
 		must(t, z.Close())
 		must(t, os.WriteFile(path(len(postgres.Versions)), text.Bytes(), 0o600))
