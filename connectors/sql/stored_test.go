@@ -144,14 +144,20 @@ func TestWaitingForStandbys(t *testing.T) {
 		}
 	}
 	must(s.Exec("postgres", "CREATE TABLE t (id bigserial PRIMARY KEY, k text); CREATE ROLE w LOGIN; GRANT ALL ON t, t_id_seq TO w"))
+	must(s.Exec("postgres", "CREATE TABLE waits ()"))
 	must(s.Exec("postgres", "ALTER SYSTEM SET synchronous_standby_names = 'gone'"))
 	must(s.Exec("postgres", "SELECT pg_reload_conf()"))
 	conn, err := pgx.Connect(t.Context(), s.DSN("postgres"))
 	must(err)
 	defer func() { _ = conn.Close(context.Background()) }()
-	var names string
-	for names != "gone" {
-		must(conn.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names))
+	// Commits wait as soon as the checkpointer has read the setting, which no query shows.
+	go func() {
+		for err := error(nil); err == nil; {
+			err = s.Exec("postgres", "INSERT INTO waits DEFAULT VALUES")
+		}
+	}()
+	for waits := false; !waits; {
+		must(conn.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')").Scan(&waits))
 	}
 	p := newProxy(t, s.Addr())
 	for horizon, want := range map[time.Duration]connectors.Fate{0: connectors.FateRefused, time.Hour: connectors.FateUnknown, -1: connectors.FateUnknown} {
