@@ -66,7 +66,7 @@ type Options struct {
 func Consume(ctx context.Context, js jetstream.JetStream, from jetstream.Consumer, eng *engine.Engine, o Options) error {
 	info, err := from.Info(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("consumer %q of stream %q: %w", from.CachedInfo().Name, from.CachedInfo().Stream, err)
 	}
 	if err := check(ctx, js, info, o); err != nil {
 		return err
@@ -76,9 +76,14 @@ func Consume(ctx context.Context, js jetstream.JetStream, from jetstream.Consume
 	}
 	c := &consumer{Options: o, js: js, engine: eng, ackWait: info.Config.AckWait}
 	var last atomic.Pointer[error]
-	running, err := from.Consume(func(m jetstream.Msg) { c.handle(ctx, m) }, jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+	running, err := from.Consume(func(m jetstream.Msg) { c.handle(ctx, m) }, jetstream.ConsumeErrHandler(func(running jetstream.ConsumeContext, err error) {
 		last.Store(&err)
 		o.Logger.Warn("a consumer of JetStream failed", "stream", info.Stream, "consumer", info.Name, "error", err)
+		// The server's message that it removed the consumer can be lost: then heartbeats are missing for ever.
+		if _, err := from.Info(ctx); errors.Is(err, jetstream.ErrConsumerNotFound) || errors.Is(err, jetstream.ErrStreamNotFound) {
+			last.Store(&err)
+			running.Stop()
+		}
 	}))
 	if err != nil {
 		return err
