@@ -175,7 +175,7 @@ func faultsOf(t *testing.T, dir, engine, fails string) {
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = <-ended // it was killed
+	<-ended // it was killed
 	next := amid.start()
 	next.Stderr = t.Output()
 	var out strings.Builder
