@@ -175,7 +175,9 @@ func faultsOf(t *testing.T, dir, engine, fails string) {
 	if err := first.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-ended // it was killed
+	if err := <-ended; err == nil {
+		t.Fatal("the run ended before it was killed")
+	}
 	next := amid.start()
 	next.Stderr = t.Output()
 	var out strings.Builder
