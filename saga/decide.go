@@ -26,6 +26,7 @@ const (
 type known struct {
 	rec   ledger.Record
 	there bool
+	lost  bool // history is missing in which it may have been sent
 }
 
 // vacuous is the verdict of a write whose expected state was already there.
@@ -83,11 +84,15 @@ func (k known) before() bool {
 	return k.rec.Sends == k.rec.Unsent && k.rec.Verdict == vacuous
 }
 
+// unsent reports whether the ledger has no send of an open write.
+func unsent(r ledger.Record) bool {
+	return r.State == ledger.Held || r.State == ledger.Queued && r.Sends == 0
+}
+
 // withdrawable reports whether nothing of a write was sent and no worker has it, so that it can
 // be ended in the ledger alone.
 func (k known) withdrawable(now time.Time) bool {
-	unsent := k.rec.State == ledger.Held || k.rec.State == ledger.Queued && k.rec.Sends == 0
-	return k.there && unsent && !k.rec.InHand(now)
+	return k.there && !k.lost && unsent(k.rec) && !k.rec.InHand(now)
 }
 
 // doing is the kind of a move.

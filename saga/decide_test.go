@@ -31,7 +31,7 @@ func begunAs(b body, recs ...ledger.Record) (body, []known) {
 	for i, r := range recs {
 		b.Steps[i].Writes, b.Steps[i].Tries = []ledger.ID{ledger.ID(fmt.Sprintf("wr_%d", i))}, 1
 		r.ID = b.Steps[i].write()
-		k[i] = known{r, r.State != ""}
+		k[i] = known{rec: r, there: r.State != ""}
 	}
 	return b.seen(k), k
 }
@@ -276,7 +276,7 @@ func (l *life) step() (over bool) {
 			l.b = l.b.refused(m.step, Blocked{Reason: "another workflow did it"}, l.now)
 			return false
 		}
-		l.k[m.step] = known{ledger.Record{ID: write, State: ledger.Queued}, true}
+		l.k[m.step] = known{rec: ledger.Record{ID: write, State: ledger.Queued}, there: true}
 	case goBack, withdraw:
 		at := m.step
 		if m.do == goBack {

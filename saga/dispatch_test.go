@@ -3,6 +3,7 @@ package saga_test
 import (
 	"context"
 	"flag"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,39 @@ func TestCancelWithdrawsWhatWasHandedOver(t *testing.T) {
 		if n := b.world.Changes("C-1"); n != 0 {
 			t.Errorf("%d effects of a withdrawn write", n)
 		}
+	})
+}
+
+// A step that the ledger has as unsent may have been sent in a time of which it lacks the history: a
+// saga that goes back does not say that nothing was sent. Without a pre-state a reviewer undoes it.
+func TestCancelAfterARestoreReadsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Unique.Options(), &engine.Options{Guards: new(stopped)})
+		b.begin(four())
+		b.run(time.Second)
+		recs, err := b.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"})
+		if err != nil || len(recs) != 1 || recs[0].Sends > 0 {
+			t.Fatalf("%+v, %v; want one unsent write", recs, err)
+		}
+		w, err := b.engine.Opened(recs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		maps.Copy(w.Expect, w.Key)
+		if _, err := b.world.Seed(w.Expect, w.Stamp()); err != nil { // sent in the missing time
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if _, err := ledger.RecordRestore(t.Context(), b.ledger, time.Now().Add(-90*time.Minute), "ann", "the disk failed"); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.cancel("ada"); err != nil {
+			t.Fatal(err)
+		}
+		b.runner = saga.New(b.ledger, b.newEngine(nil), nil)
+		b.want(b.run(time.Hour), saga.Review, ledger.StatusReview, "", "", "")
+		b.there("C")
 	})
 }
 

@@ -347,7 +347,15 @@ func (r *Runner) open(ctx context.Context, p ledger.Document) (loaded, error) {
 		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 			return loaded{}, err
 		}
-		t.known[i] = known{rec, err == nil}
+		t.known[i] = known{rec: rec, there: err == nil}
+		if !unsent(rec) {
+			continue
+		}
+		last, _, err := ledger.Restored(ctx, r.store)
+		if err != nil {
+			return loaded{}, err
+		}
+		t.known[i].lost = last.Covers(rec)
 	}
 	t.body = b.seen(t.known)
 	return t, nil
