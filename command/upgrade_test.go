@@ -38,7 +38,7 @@ func earlierProgram(t *testing.T) string {
 		return nil
 	}
 	if err := git("cat-file", "-e", earlier+"^{commit}"); err != nil { // a shallow clone, or no clone
-		t.Skipf("skipped: the earlier program is not in the history here; READBACK_EARLIER names a built one: %v", err)
+		need.Have(t, fmt.Errorf("the earlier program: %w: fetch the whole history, or name a built one in READBACK_EARLIER: %w", need.ErrMissing, err))
 	}
 	tree := filepath.Join(t.TempDir(), "tree")
 	if err := git("worktree", "add", "--detach", "--force", tree, earlier); err != nil {
