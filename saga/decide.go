@@ -278,11 +278,12 @@ func back(b body, k []known, now time.Time) move {
 	stays := map[string]bool{}
 	for i := len(b.Steps) - 1; i >= 0; i-- {
 		s := b.Steps[i]
-		if !s.begun() {
-			continue
-		}
 		why := ""
 		switch f := k[i].fate(); {
+		case !s.begun() && k[i].lost:
+			why = "the ledger was restored, and whether it was begun before is not known"
+		case !s.begun():
+			continue
 		case f == fateNothing, f == fateDone && k[i].before():
 			continue
 		case f == fateDone && k[i].rec.Sends == 0:

@@ -98,7 +98,7 @@ func TestCancelWithdrawsWhatWasHandedOver(t *testing.T) {
 }
 
 // A step that the ledger has as unsent may have been sent in a time of which it lacks the history: a
-// saga that goes back does not say that nothing was sent. Without a pre-state a reviewer undoes it.
+// saga that goes back reads first, and does not say that nothing was sent.
 func TestCancelAfterARestoreReadsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, orders.Unique.Options(), &engine.Options{Guards: new(stopped)})
@@ -125,9 +125,44 @@ func TestCancelAfterARestoreReadsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.runner = saga.New(b.ledger, b.newEngine(nil), nil)
-		b.want(b.run(time.Hour), saga.Review, ledger.StatusReview, "", "", "")
+		b.want(b.run(time.Hour), saga.Review, ledger.Verified, "", "", "")
 		b.there("C")
 	})
+}
+
+// A saga that was restored as it was before may have begun its next step: it does not say that it is
+// undone, and undoes no step on which that one depends.
+func TestCancelOfARestoredSaga(t *testing.T) {
+	for name, c := range map[string]struct {
+		restored bool
+		state    saga.State
+		contact  ledger.Status
+		there    string
+	}{
+		"restored":     {true, saga.Review, ledger.Verified, "C"},
+		"not restored": {false, saga.Undone, ledger.Compensated, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, orders.Unique.Options(), nil)
+				plan := four()
+				plan.Steps[1].Grace = 2 * time.Hour
+				b.begin(plan)
+				b.run(time.Minute)
+				b.there("C")
+				if c.restored {
+					if _, err := ledger.RecordRestore(t.Context(), b.ledger, time.Now().Add(-time.Second), "ann", "the disk failed"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := b.cancel("ada"); err != nil {
+					t.Fatal(err)
+				}
+				b.want(b.run(time.Hour), c.state, c.contact)
+				b.there(c.there)
+			})
+		})
+	}
 }
 
 // stopped are guards that permit no send.

@@ -348,17 +348,36 @@ func (r *Runner) open(ctx context.Context, p ledger.Document) (loaded, error) {
 			return loaded{}, err
 		}
 		t.known[i] = known{rec: rec, there: err == nil}
-		if !unsent(rec) {
-			continue
-		}
-		last, _, err := ledger.Restored(ctx, r.store)
-		if err != nil {
-			return loaded{}, err
-		}
-		t.known[i].lost = last.Covers(rec)
+	}
+	if err := r.lost(ctx, t, b); err != nil {
+		return loaded{}, err
 	}
 	t.body = b.seen(t.known)
 	return t, nil
+}
+
+// lost marks the steps that may have been begun or sent in a time of which the ledger lacks the
+// history: those that have an unsent write and, where the saga goes back, those that were not begun.
+func (r *Runner) lost(ctx context.Context, t loaded, b body) error {
+	var last *ledger.Restore
+	for i, s := range b.Steps {
+		rec := t.known[i].rec
+		if s.begun() && !unsent(rec) || !s.begun() && b.Back == nil {
+			continue
+		}
+		if last == nil {
+			found, _, err := ledger.Restored(ctx, r.store)
+			if err != nil {
+				return err
+			}
+			last = &found
+		}
+		t.known[i].lost = last.Covers(rec)
+		if !s.begun() {
+			t.known[i].lost = last.Open() && t.document.Created.Before(last.Until)
+		}
+	}
+	return nil
 }
 
 // file commits the document of a saga with its other changes.
