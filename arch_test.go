@@ -52,7 +52,7 @@ var floors = [][]string{
 	},
 	{ // 7: what is built on the engine
 		"guards", "telemetry", "gate", "saga",
-		"internal/access", "internal/adaptertest", "internal/demo", "internal/storebench", "internal/webhooks",
+		"internal/access", "internal/adaptertest", "internal/demo", "internal/messages", "internal/storebench", "internal/webhooks",
 	},
 	{ // 8: what the interfaces share
 		"internal/config", "internal/dispatchtest", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",

@@ -68,7 +68,8 @@
 //     your own programs; readbacktest/fault is its fault model.
 //
 // The folder adapters has a module for each workflow engine, such as adapters/temporal: a step of
-// the engine is a write. docs/guide/engines.md describes them.
+// the engine is a write. docs/guide/engines.md describes them. internal/messages is what the
+// adapters of brokers share.
 //
 // # The program
 //

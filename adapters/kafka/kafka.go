@@ -16,7 +16,8 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/visible"
+	"github.com/readback-go/readback/internal/messages"
+	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 )
@@ -29,17 +30,8 @@ const (
 )
 
 const (
-	// attemptTime is how long one attempt waits for an outcome, and pauseMost bounds the pause
-	// before the next: a partition that waits for a reviewer continues soon after the decision.
-	attemptTime = time.Minute
-	pauseMost   = time.Minute
-	// retryFirst and retryMost bound the pause after the ledger or the dead letters failed.
-	retryFirst = time.Second
-	retryMost  = time.Minute
 	// commitTime bounds one commit of an offset.
 	commitTime = 10 * time.Second
-	// maxReason bounds a reason, in characters: a header is read by people.
-	maxReason = 1000
 	// readCommitted is [kgo.ReadCommitted], as [kgo.Client.OptValue] returns it.
 	readCommitted = int8(1)
 )
@@ -155,7 +147,7 @@ func (c *consumer) partition(ctx context.Context, records []*kgo.Record) {
 			if err != nil {
 				c.Logger.Warn("an offset was not committed", "record", place(done), "error", err)
 				if ctx.Err() == nil {
-					sleep(ctx, pause(attempt))
+					pause.For(ctx, messages.Pause(attempt))
 					continue
 				}
 			}
@@ -173,7 +165,7 @@ func (c *consumer) partition(ctx context.Context, records []*kgo.Record) {
 				break
 			}
 			commit()
-			sleep(ctx, wait)
+			pause.For(ctx, wait)
 		}
 		done = r
 		if c.Settled {
@@ -189,82 +181,23 @@ func (c *consumer) commit(ctx context.Context, r *kgo.Record) error {
 	return c.client.CommitRecords(ctx, r)
 }
 
-// pause is the time before the next attempt after as many that failed.
-func pause(attempts int) time.Duration { return min(retryFirst<<min(attempts, 10), retryMost) }
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // record makes one attempt at the write of a record, and returns the pause before the next, 0 if there
 // is none.
-func (c *consumer) record(ctx context.Context, r *kgo.Record, attempt int) (wait time.Duration) {
-	w, err := c.intent(r)
-	next, after := engine.NextFail, time.Duration(0)
-	if err == nil {
-		next, after, err = c.attempt(ctx, w)
-	}
-	switch {
-	case err != nil && next == engine.NextFail:
-		if err := c.reject(ctx, r, err); err != nil {
-			c.Logger.Error("a record that can never be a write could not be produced as a dead letter; its partition waits", "record", place(r), "error", err)
-			return pause(attempt)
-		}
-		c.Logger.Error("a record can never be a write", "record", place(r), "error", err, "dead_letters", c.DeadLetters)
-	case err != nil:
-		if ctx.Err() == nil {
-			c.Logger.Warn("a record was not recorded; its partition waits", "record", place(r), "error", err)
-		}
-		return pause(attempt)
-	case next == engine.NextLater || next == engine.NextDecision:
-		return min(after, pauseMost)
-	}
-	return 0
-}
-
-// attempt records the write, and with Settled waits for its outcome.
-func (c *consumer) attempt(ctx context.Context, w intent.WriteIntent) (engine.Next, time.Duration, error) {
-	if !c.Settled {
-		_, next, err := c.engine.Record(ctx, w)
-		return next, 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, attemptTime)
-	defer cancel()
-	step, err := c.engine.Step(ctx, w, 0) // the name is the record's, however often it is delivered
-	return step.Next, step.After, err
-}
-
-// intent returns the write of a record, with the names that all its deliveries have.
-func (c *consumer) intent(r *kgo.Record) (intent.WriteIntent, error) {
-	w, err := c.Intent(r)
-	if err != nil {
-		return w, err
-	}
-	again, err := c.Intent(r)
-	if err == nil && again.StructuralKey() != w.StructuralKey() {
-		err = fmt.Errorf("%w: one record is workflow %q, step %q, tool %q and then workflow %q, step %q, tool %q; use an ID that is in the record",
-			engine.ErrIdentityChanged, w.Workflow, w.Step, w.Tool, again.Workflow, again.Step, again.Tool)
-	}
-	parts := []string{r.Topic, w.Workflow}
-	if w.Workflow == "" { // a topic that is made again begins with offset 0, and at another time
-		parts = []string{r.Topic, strconv.Itoa(int(r.Partition)), strconv.FormatInt(r.Offset, 10), r.Timestamp.UTC().Format(time.RFC3339Nano)}
-	}
-	w.Workflow = engine.WorkflowName("kafka", parts...)
-	if w.Step == "" {
-		w.Step = r.Topic
-	}
-	return w, err
+func (c *consumer) record(ctx context.Context, r *kgo.Record, failed int) (wait time.Duration) {
+	return messages.Message{
+		Intent: func() (intent.WriteIntent, error) { return c.Intent(r) },
+		Broker: "kafka", Source: r.Topic, Step: r.Topic,
+		// A topic that is made again begins with offset 0, and at another time.
+		ID:     []string{strconv.Itoa(int(r.Partition)), strconv.FormatInt(r.Offset, 10), r.Timestamp.UTC().Format(time.RFC3339Nano)},
+		Reject: func(ctx context.Context, reason string) error { return c.reject(ctx, r, reason) },
+		Logger: c.Logger.With("record", place(r)),
+	}.Attempt(ctx, c.engine, c.Settled, failed)
 }
 
 // reject produces a record as a dead letter. Of one that is too large with two headers more, the letter
 // has these alone: it must not stop its partition, and its own topic has it.
-func (c *consumer) reject(ctx context.Context, r *kgo.Record, why error) error {
-	ours := []kgo.RecordHeader{{Key: Reason, Value: []byte(visible.Clip(why.Error(), maxReason))}, {Key: From, Value: []byte(place(r))}}
+func (c *consumer) reject(ctx context.Context, r *kgo.Record, reason string) error {
+	ours := []kgo.RecordHeader{{Key: Reason, Value: []byte(reason)}, {Key: From, Value: []byte(place(r))}}
 	theirs := slices.DeleteFunc(slices.Clone(r.Headers), func(h kgo.RecordHeader) bool { return h.Key == Reason || h.Key == From })
 	err := c.client.ProduceSync(ctx, &kgo.Record{Topic: c.DeadLetters, Key: r.Key, Value: r.Value, Headers: append(theirs, ours...)}).FirstErr()
 	if errors.Is(err, kerr.MessageTooLarge) {

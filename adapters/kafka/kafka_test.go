@@ -327,6 +327,18 @@ func TestRepeatedRecords(t *testing.T) {
 	})
 }
 
+// The Workflow of an intent, and the place and time of a record are names of different records, also
+// where one has the text of the other.
+func TestNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.run(group, kafka.Options{})
+		b.produce(0, `{"order_id": "A-1"}`)
+		b.produce(0, `{"order_id": "A-2"}`, "id", strings.TrimPrefix(b.status("A-1", ledger.Verified).Workflow, "kafka:orders/"))
+		b.status("A-2", ledger.Verified)
+		b.read("dead", 0)
+	})
+}
+
 // A write that waits for a reviewer stops nothing by default, and its partition alone with Settled,
 // where it keeps the order. The reviewer decides two days later, in virtual time.
 func TestDecisionDaysLater(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
-	"github.com/readback-go/readback/internal/visible"
+	"github.com/readback-go/readback/internal/messages"
 	"github.com/readback-go/readback/internal/webhooks"
 	"github.com/readback-go/readback/ledger"
 )
@@ -28,18 +28,6 @@ const (
 	FromStream   = "Readback-Stream"
 	FromSequence = "Readback-Sequence"
 	FromID       = "Readback-Msg-Id"
-)
-
-const (
-	// attemptTime is how long one delivery waits for an outcome, and pauseMost how long the next is
-	// away: a consumer that waits for a reviewer continues soon after the decision.
-	attemptTime = time.Minute
-	pauseMost   = time.Minute
-	// retryFirst and retryMost bound the pause after the ledger or the dead letters failed.
-	retryFirst = time.Second
-	retryMost  = time.Minute
-	// maxReason bounds a reason, in characters: a header is read by people.
-	maxReason = 1000
 )
 
 // Options configures Consume.
@@ -146,87 +134,51 @@ func (c *consumer) handle(ctx context.Context, m jetstream.Msg) {
 		return
 	}
 	log := c.Logger.With("stream", meta.Stream, "sequence", meta.Sequence.Stream)
-	retry := min(retryFirst<<min(meta.NumDelivered-1, 10), retryMost)
-	w, err := c.intent(m, meta)
-	next, after := engine.NextFail, time.Duration(0)
-	if err == nil {
-		next, after, err = c.attempt(ctx, m, w)
+	id := []string{strconv.FormatUint(meta.Sequence.Stream, 10), meta.Timestamp.UTC().Format(time.RFC3339Nano)} // a stream that is made again begins with sequence 1, and at another time
+	if named := m.Headers().Get(jetstream.MsgIDHeader); named != "" {
+		id = []string{jetstream.MsgIDHeader, named}
 	}
-	switch {
-	case err != nil && next == engine.NextFail:
-		if err := c.reject(ctx, m, meta, err); err != nil {
-			log.Error("a message that can never be a write could not be published as a dead letter; it is delivered again", "error", err)
-			_ = m.NakWithDelay(retry) // without it the server delivers it after AckWait
+	if c.Settled {
+		working, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go c.inProgress(working, m)
+	}
+	end := m.Ack
+	wait := messages.Message{
+		Intent: func() (intent.WriteIntent, error) { return c.Intent(m) },
+		Broker: "nats", Source: meta.Stream, ID: id, Step: m.Subject(),
+		Reject: func(ctx context.Context, reason string) error {
+			end = func() error { return m.TermWithReason(reason) }
+			return c.reject(ctx, m, meta, reason)
+		},
+		Logger: log,
+	}.Attempt(ctx, c.engine, c.Settled, int(meta.NumDelivered)-1)
+	if wait > 0 {
+		end = func() error { return m.NakWithDelay(wait) }
+	}
+	if err := end(); err != nil {
+		log.Warn("an acknowledgement was not sent; the message is delivered again", "error", err)
+	}
+}
+
+// inProgress asks the server not to deliver a message again until ctx ends.
+func (c *consumer) inProgress(ctx context.Context, m jetstream.Msg) {
+	tick := time.NewTicker(max(c.ackWait/3, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
 			return
-		}
-		log.Error("a message can never be a write", "error", err, "dead_letters", c.DeadLetters)
-	case err != nil:
-		if ctx.Err() == nil {
-			log.Warn("a message was not recorded; it is delivered again", "error", err)
-		}
-		_ = m.NakWithDelay(retry)
-	case next == engine.NextLater || next == engine.NextDecision:
-		_ = m.NakWithDelay(min(after, pauseMost))
-	default:
-		if err := m.Ack(); err != nil {
-			log.Warn("an acknowledgement was not sent; the message is delivered again", "error", err)
+		case <-tick.C:
+			_ = m.InProgress()
 		}
 	}
 }
 
-// attempt records the write, and with Settled waits for its outcome.
-func (c *consumer) attempt(ctx context.Context, m jetstream.Msg, w intent.WriteIntent) (engine.Next, time.Duration, error) {
-	if !c.Settled {
-		_, next, err := c.engine.Record(ctx, w)
-		return next, 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, attemptTime)
-	defer cancel()
-	go func() { // the server does not deliver it again meanwhile
-		tick := time.NewTicker(max(c.ackWait/3, time.Millisecond))
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_ = m.InProgress()
-			}
-		}
-	}()
-	step, err := c.engine.Step(ctx, w, 0) // the name is the message's, whatever its deliveries
-	return step.Next, step.After, err
-}
-
-// intent returns the write of a message, with the names that all its deliveries have.
-func (c *consumer) intent(m jetstream.Msg, meta *jetstream.MsgMetadata) (intent.WriteIntent, error) {
-	w, err := c.Intent(m)
-	if err != nil {
-		return w, err
-	}
-	again, err := c.Intent(m)
-	if err == nil && again.StructuralKey() != w.StructuralKey() {
-		err = fmt.Errorf("%w: one message is workflow %q, step %q, tool %q and then workflow %q, step %q, tool %q; use an ID that is in the message",
-			engine.ErrIdentityChanged, w.Workflow, w.Step, w.Tool, again.Workflow, again.Step, again.Tool)
-	}
-	parts := []string{meta.Stream, w.Workflow}
-	if w.Workflow == "" {
-		parts[1] = m.Headers().Get(jetstream.MsgIDHeader)
-	}
-	if parts[1] == "" { // a stream that is made again begins with sequence 1, and at another time
-		parts = []string{meta.Stream, strconv.FormatUint(meta.Sequence.Stream, 10), meta.Timestamp.UTC().Format(time.RFC3339Nano)}
-	}
-	w.Workflow = engine.WorkflowName("nats", parts...)
-	if w.Step == "" {
-		w.Step = m.Subject()
-	}
-	return w, err
-}
-
-// reject publishes a message as a dead letter, and ends its deliveries when that has succeeded. Of one
-// that is too large with our headers more, the letter has these alone: else it comes again for ever.
-func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, why error) error {
-	reason, sequence := visible.Clip(why.Error(), maxReason), strconv.FormatUint(meta.Sequence.Stream, 10)
+// reject publishes a message as a dead letter. Of one that is too large with our headers more, the
+// letter has these alone: else it comes again for ever.
+func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.MsgMetadata, reason string) error {
+	sequence := strconv.FormatUint(meta.Sequence.Stream, 10)
 	ours := nats.Header{Reason: {reason}, FromStream: {meta.Stream}, FromSequence: {sequence}}
 	dead := &nats.Msg{Subject: c.DeadLetters, Data: m.Data(), Header: nats.Header{}}
 	for name, values := range m.Headers() {
@@ -244,10 +196,7 @@ func (c *consumer) reject(ctx context.Context, m jetstream.Msg, meta *jetstream.
 	if errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum {
 		_, err = c.js.PublishMsg(ctx, &nats.Msg{Subject: c.DeadLetters, Header: ours}, copies)
 	}
-	if err != nil {
-		return err
-	}
-	return m.TermWithReason(reason)
+	return err
 }
 
 // Results publishes what became of the writes of some tenants to a subject, until ctx ends: the

@@ -339,6 +339,29 @@ func TestStreamMadeAgain(t *testing.T) {
 	})
 }
 
+// The Workflow of an intent, a Nats-Msg-Id, and the sequence and time of a message are names of
+// different messages, also where one has the text of another.
+func TestNames(t *testing.T) {
+	inBubble(t, func(t *testing.T, b *bench) {
+		b.run(nats.Options{Intent: func(m jetstream.Msg) (intent.WriteIntent, error) {
+			w, err := charge(m)
+			w.Workflow = m.Headers().Get("Workflow")
+			return w, err
+		}})
+		b.publish(`{"order_id": "A-1"}`)
+		name := strings.TrimPrefix(b.status("A-1", ledger.Verified).Workflow, "nats:ORDERS/")
+		b.publish(`{"order_id": "A-2"}`, "Workflow", name)
+		b.publish(`{"order_id": "A-3"}`, jetstream.MsgIDHeader, name)
+		b.publish(`{"order_id": "A-4"}`, "Workflow", "order-1")
+		b.publish(`{"order_id": "A-5"}`, jetstream.MsgIDHeader, "order-1")
+		b.publish(`{"order_id": "A-6"}`, "Workflow", "Nats-Msg-Id/order-1")
+		for _, id := range []string{"A-2", "A-3", "A-4", "A-5", "A-6"} {
+			b.status(id, ledger.Verified)
+		}
+		b.letters("DEAD", 0)
+	})
+}
+
 // Writes that wait for a reviewer do not stop the consumer.
 func TestHeldWritesDoNotStopTheConsumer(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
