@@ -14,9 +14,8 @@ import (
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
 
 	readback "github.com/readback-go/readback/adapters/dbos"
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/killtest"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
@@ -37,18 +36,12 @@ func BenchmarkWorkflows(b *testing.B) {
 }
 
 func benchmark(b *testing.B, server *pgtest.Server, callers int, with bool) {
-	dsn := database(b, server)
-	o := orders.Unique.Options()
-	o.Rollback = connectors.Bound{} // what it takes back would be read again later
-	world, err := orders.New(o)
-	must(b, err)
-	d := distant{world.Connector()}
+	dsn := killtest.Database(b, server)
+	d := killtest.NewDistant(b)
 	l, err := postgres.Open(b.Context(), dsn, nil)
 	must(b, err)
 	defer func() { must(b, l.Close()) }()
-	var reg connectors.Registry
-	must(b, reg.Register("orders", connectors.Destination{Connector: d, Profiles: d.Profiles()}))
-	e := engine.New(l, &reg, nil)
+	e := engine.New(l, killtest.Registry(b, d), nil)
 	defer e.Close()
 	c, err := dbos.NewContext(context.WithoutCancel(b.Context()), dbos.Config{AppName: "readback-bench", DatabaseURL: dsn, Logger: slog.New(slog.DiscardHandler)})
 	must(b, err)
@@ -57,11 +50,7 @@ func benchmark(b *testing.B, server *pgtest.Server, callers int, with bool) {
 			return readback.Write(ctx, e, "charge", o.intent())
 		}
 		return dbos.RunAsStep(ctx, func(ctx context.Context) (engine.Outcome, error) {
-			_, err := d.Write(ctx, connectors.Request{Intent: o.intent()})
-			if err == nil {
-				_, err = d.Read(ctx, connectors.Query{Intent: o.intent()})
-			}
-			return engine.Outcome{}, err
+			return engine.Outcome{}, d.Unrecorded(ctx, o.intent())
 		}, dbos.WithStepName("charge"))
 	}
 	dbos.RegisterWorkflow(c, workflow, dbos.WithWorkflowName("charge"))
@@ -88,27 +77,5 @@ func benchmark(b *testing.B, server *pgtest.Server, callers int, with bool) {
 	}
 	running.Wait()
 	b.StopTimer()
-	writes, reads := world.Count()
-	if effects := len(world.Effects()); effects != b.N || writes != b.N {
-		b.Errorf("%d effects of %d sends, want %d", effects, writes, b.N)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "workflows/s")
-	b.ReportMetric(float64(writes+reads)/float64(b.N), "calls/workflow")
-}
-
-// distant is a destination whose calls take as long as those over a network.
-type distant struct{ *orders.Connector }
-
-const latency = 20 * time.Millisecond
-
-// Write implements [connectors.Connector].
-func (d distant) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	<-time.After(latency)
-	return d.Connector.Write(ctx, r)
-}
-
-// Read implements [connectors.Connector].
-func (d distant) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	<-time.After(latency)
-	return d.Connector.Read(ctx, q)
+	d.Report(b, "workflow")
 }

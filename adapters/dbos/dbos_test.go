@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -44,51 +43,23 @@ func (o order) intent() intent.WriteIntent {
 // dsnOf is the environment variable with the database of a worker's process.
 const dsnOf = "READBACK_DBOS_DSN"
 
-func TestMain(m *testing.M) {
-	if stage, is := killtest.IsWorker(); is {
-		if err := work(context.Background(), stage, os.Getenv(dsnOf)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { killtest.Main(m, work) }
 
-// shared is the server of the tests that do not kill it.
-var shared struct {
-	sync.Once
-	server *pgtest.Server
-	err    error
-}
+var must = killtest.Must
 
-func server(tb testing.TB) *pgtest.Server {
+func database(tb testing.TB) string {
 	tb.Helper()
-	shared.Do(func() { shared.server, shared.err = pgtest.Open(pgtest.Options{}) })
-	pgtest.Need(tb, shared.err)
-	return shared.server
-}
-
-func database(tb testing.TB, s *pgtest.Server) (dsn string) {
-	tb.Helper()
-	name, err := s.CreateDatabase()
-	must(tb, err)
-	return s.DSN(name)
+	return killtest.Database(tb, killtest.Postgres(tb))
 }
 
 // work is the process of a worker. It starts the one workflow, or recovers it.
-func work(ctx context.Context, stage killtest.Inside, dsn string) error {
+func work(stage killtest.Inside) error {
+	dsn := os.Getenv(dsnOf)
 	reg, err := stage.Registry()
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, dsn, dsn, reg, &engine.Options{Observer: func(a engine.Activity) {
+	s, err := open(context.Background(), dsn, dsn, reg, &engine.Options{Observer: func(a engine.Activity) {
 		if a.Kind == engine.ActivityEnded {
 			stage.Reached(killtest.Settled)
 		}
@@ -178,11 +149,9 @@ func (s *system) close(tb testing.TB) {
 }
 
 // inProcess starts DBOS and an engine in the test's process, with a destination in it.
-func inProcess(tb testing.TB, dsn string, world *orders.World, risks ...policies.RiskRule) *system {
+func inProcess(tb testing.TB, dsn string, d killtest.Destination, risks ...policies.RiskRule) *system {
 	tb.Helper()
-	var reg connectors.Registry
-	must(tb, reg.Register("orders", world.Destination()))
-	s, err := open(tb.Context(), dsn, dsn, &reg, &engine.Options{Risks: risks})
+	s, err := open(tb.Context(), dsn, dsn, killtest.Registry(tb, d), &engine.Options{Risks: risks})
 	must(tb, err)
 	must(tb, dbos.Launch(s.dbos))
 	return s
@@ -190,20 +159,6 @@ func inProcess(tb testing.TB, dsn string, world *orders.World, risks ...policies
 
 // approval holds every write of the tests for a reviewer.
 var approval = policies.RiskRule{Destination: "orders"}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func newWorld(tb testing.TB) *orders.World {
-	tb.Helper()
-	world, err := orders.New(orders.Plain.Options())
-	must(tb, err)
-	return world
-}
 
 func (s *system) run(tb testing.TB, id string, o order) dbos.WorkflowHandle[engine.Outcome] {
 	tb.Helper()
@@ -221,9 +176,9 @@ func result(tb testing.TB, h dbos.WorkflowHandle[engine.Outcome]) (engine.Outcom
 // TestLostResponse: the destination loses the response to the first send. The workflow ends with a
 // verified outcome and one effect, and so does a replay of it.
 func TestLostResponse(t *testing.T) {
-	world := newWorld(t)
+	world := killtest.World(t)
 	must(t, world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}))
-	s := inProcess(t, database(t, server(t)), world)
+	s := inProcess(t, database(t), world)
 	defer s.close(t)
 	out, err := result(t, s.run(t, "run-1", order{ID: "A-1"}))
 	if err != nil || out.Status != ledger.Verified || out.Sends != 1 || world.Changes("A-1") != 1 {
@@ -240,36 +195,11 @@ func TestLostResponse(t *testing.T) {
 // TestKills: a worker or the server is killed at each point of a step. DBOS recovers the workflow,
 // and there is one effect.
 func TestKills(t *testing.T) {
-	for _, p := range killtest.Points() {
-		t.Run("worker/"+string(p), func(t *testing.T) {
-			t.Parallel()
-			stage, dsn := killtest.New(t), database(t, server(t))
-			killed, started := make(chan struct{}), make(chan *killtest.Worker, 1)
-			stage.At(p, func() { (<-started).Kill(t); close(killed) })
-			started <- stage.Start(t, dsnOf+"="+dsn)
-			<-killed
-			stage.Start(t, dsnOf+"="+dsn)
-			ends(t, stage, dsn)
-		})
-	}
-	for _, p := range killtest.Points() {
-		t.Run("server/"+string(p), func(t *testing.T) {
-			t.Parallel()
-			own := pgtest.Start(t, pgtest.Options{})
-			stage, dsn := killtest.New(t), database(t, own)
-			killed := make(chan struct{})
-			stage.At(p, func() {
-				if err := own.Kill(); err != nil {
-					t.Error(err)
-				}
-				close(killed)
-			})
-			stage.Start(t, dsnOf+"="+dsn)
-			<-killed
-			must(t, own.Recover())
-			ends(t, stage, dsn)
-		})
-	}
+	killtest.PostgresKills(t, func(t *testing.T, stage *killtest.Stage, pg *pgtest.Server, kill func(func(), ...string)) {
+		dsn := killtest.Database(t, pg)
+		kill(func() {}, dsnOf+"="+dsn)
+		ends(t, stage, dsn)
+	})
 }
 
 // ends waits until the workflow of a worker's process has ended.
@@ -344,7 +274,7 @@ func (s *system) approve(tb testing.TB, id ledger.ID) {
 // are the durable waits, whose ends are moved back in the database while no process runs. Each wait
 // adds three rows to the history. The decision, whose message is delivered twice, ends the workflow.
 func TestDecisionDaysLater(t *testing.T) {
-	world, dsn := newWorld(t), database(t, server(t))
+	world, dsn := killtest.World(t), database(t)
 	s := inProcess(t, dsn, world, approval)
 	s.run(t, "run-1", order{ID: "A-1"})
 	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
@@ -376,7 +306,7 @@ func TestDecisionDaysLater(t *testing.T) {
 // idempotency key of that write still blocks, however long it has waited. The years are in the recorded
 // outcome, which is changed in the database while no process runs.
 func TestNoWaitOutlastsAnIdempotencyKey(t *testing.T) {
-	world, dsn := newWorld(t), database(t, server(t))
+	world, dsn := killtest.World(t), database(t)
 	s := inProcess(t, dsn, world, approval)
 	s.run(t, "run-1", order{ID: "A-1"})
 	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
@@ -403,7 +333,7 @@ func TestNoWaitOutlastsAnIdempotencyKey(t *testing.T) {
 
 // TestWakeNothing: messages about writes of no workflow, or of another engine, wake nothing.
 func TestWakeNothing(t *testing.T) {
-	s := inProcess(t, database(t, server(t)), newWorld(t))
+	s := inProcess(t, database(t), killtest.World(t))
 	defer s.close(t)
 	long := engine.WorkflowName("dbos", strings.Repeat("x", 300))
 	for _, workflow := range []string{"", "temporal:default/run-1", "dbos:gone", "dbos:%zz", long} {
@@ -417,11 +347,9 @@ func TestWakeNothing(t *testing.T) {
 // idempotency key and without, also after the time for which a key blocks. A fork of a fork that DBOS has
 // deleted is refused, and the error names both.
 func TestFork(t *testing.T) {
-	world := newWorld(t)
-	var reg connectors.Registry
-	must(t, reg.Register("orders", world.Destination()))
-	dsn := database(t, server(t))
-	s, err := open(t.Context(), dsn, dsn, &reg, &engine.Options{Window: 1})
+	world := killtest.World(t)
+	dsn := database(t)
+	s, err := open(t.Context(), dsn, dsn, killtest.Registry(t, world), &engine.Options{Window: 1})
 	must(t, err)
 	must(t, dbos.Launch(s.dbos))
 	defer s.close(t)
@@ -456,8 +384,8 @@ func TestFork(t *testing.T) {
 // TestForkOfAFailedWrite: a fork makes a write that the original made without its effect, and a fork of
 // the fork has that one's outcome.
 func TestForkOfAFailedWrite(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t), world)
 	defer s.close(t)
 	must(t, world.Set(orders.Fault{Kind: orders.Refused, Times: 1}))
 	if _, err := result(t, s.run(t, "run-1", order{ID: "A-1"})); err == nil {
@@ -478,8 +406,8 @@ func TestForkOfAFailedWrite(t *testing.T) {
 // TestForkBeforeTheWrite: a fork of a workflow that failed before its write makes it, under the original's
 // name: the original may run at the same time.
 func TestForkBeforeTheWrite(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t), world)
 	defer s.close(t)
 	s.before = func() { panic("a bug before the write") }
 	if _, err := result(t, s.run(t, "run-1", order{ID: "A-1"})); err == nil {
@@ -499,8 +427,8 @@ func TestForkBeforeTheWrite(t *testing.T) {
 
 // TestForkOfAWaitingWorkflow: a decision wakes the workflow and its fork. Both have one write.
 func TestForkOfAWaitingWorkflow(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world, approval)
+	world := killtest.World(t)
+	s := inProcess(t, database(t), world, approval)
 	defer s.close(t)
 	original := s.run(t, "run-1", order{ID: "A-1"})
 	s.awaitSteps(t, "run-1", "DBOS.sleep", 1)
@@ -527,12 +455,10 @@ func TestForkOfAWaitingWorkflow(t *testing.T) {
 // TestOneIdentityTwice: two applications with databases of their own share a tenant, and a workflow ID.
 // The second write is refused and names what differs, unless the application is part of the name.
 func TestOneIdentityTwice(t *testing.T) {
-	world, dsn := newWorld(t), database(t, server(t))
+	world, dsn := killtest.World(t), database(t)
 	s := inProcess(t, dsn, world)
 	defer s.close(t)
-	var reg connectors.Registry
-	must(t, reg.Register("orders", world.Destination()))
-	other, err := open(t.Context(), database(t, server(t)), dsn, &reg, &engine.Options{})
+	other, err := open(t.Context(), database(t), dsn, killtest.Registry(t, world), &engine.Options{})
 	must(t, err)
 	defer other.close(t)
 	must(t, dbos.Launch(other.dbos))
@@ -551,9 +477,9 @@ func TestOneIdentityTwice(t *testing.T) {
 // TestFails: what has ended without its effect is an error with the outcome's text, and the same in a
 // replay.
 func TestFails(t *testing.T) {
-	world := newWorld(t)
+	world := killtest.World(t)
 	must(t, world.Set(orders.Fault{Kind: orders.Refused, Times: 1}))
-	s := inProcess(t, database(t, server(t)), world)
+	s := inProcess(t, database(t), world)
 	defer s.close(t)
 	_, err := result(t, s.run(t, "run-1", order{ID: "A-1"}))
 	if err == nil || !strings.Contains(err.Error(), "422") {
@@ -572,7 +498,7 @@ func TestFails(t *testing.T) {
 // TestNothingKnown: while the ledger cannot be reached the workflow waits. A process that can reach it
 // ends it.
 func TestNothingKnown(t *testing.T) {
-	world, dsn := newWorld(t), database(t, server(t))
+	world, dsn := killtest.World(t), database(t)
 	s := inProcess(t, dsn, world)
 	s.engine.Close()
 	s.run(t, "run-1", order{ID: "A-1"})
@@ -590,18 +516,10 @@ func TestNothingKnown(t *testing.T) {
 // TestTransactions: a write is enqueued in a transaction of the workflow, and in one of its caller, or
 // not at all.
 func TestTransactions(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t), world)
 	defer s.close(t)
-	ctx, stop := context.WithCancel(t.Context())
-	worked := make(chan error)
-	go func() { worked <- s.engine.Work(ctx, nil) }()
-	defer func() {
-		stop()
-		if err := <-worked; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer killtest.Background(t, func(ctx context.Context) error { return s.engine.Work(ctx, nil) })()
 	_, err := s.pool.Exec(t.Context(), "CREATE TABLE placed (id text PRIMARY KEY)")
 	must(t, err)
 	place := func(run string) (engine.Outcome, error) {
@@ -651,37 +569,19 @@ func TestTransactions(t *testing.T) {
 // TestCancel: a workflow is cancelled while its request is at the destination. The send is recorded
 // all the same, and the resumed workflow has its outcome.
 func TestCancel(t *testing.T) {
-	world := newWorld(t)
-	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
-	var reg connectors.Registry
-	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
-	dsn := database(t, server(t))
-	s, err := open(t.Context(), dsn, dsn, &reg, &engine.Options{})
-	must(t, err)
+	gate := killtest.NewGate(killtest.World(t))
+	s := inProcess(t, database(t), gate)
 	defer s.close(t)
-	must(t, dbos.Launch(s.dbos))
 	h := s.run(t, "run-1", order{ID: "A-1"})
-	<-slow.entered
+	<-gate.Entered
 	must(t, dbos.CancelWorkflow(s.dbos, "run-1"))
-	close(slow.leave)
+	close(gate.Open)
 	if out, err := result(t, h); err == nil {
 		t.Errorf("%+v, want that the workflow was cancelled", out)
 	}
 	resumed, err := dbos.ResumeWorkflow[engine.Outcome](s.dbos, "run-1")
 	must(t, err)
-	if out, err := result(t, resumed); err != nil || out.Status != ledger.Verified || out.Sends != 1 || world.Changes("A-1") != 1 {
-		t.Errorf("%+v, %v with %d effects, want verified, one send, one effect", out, err, world.Changes("A-1"))
+	if out, err := result(t, resumed); err != nil || out.Status != ledger.Verified || out.Sends != 1 || gate.Changes("A-1") != 1 {
+		t.Errorf("%+v, %v with %d effects, want verified, one send, one effect", out, err, gate.Changes("A-1"))
 	}
-}
-
-// slowDestination holds every send.
-type slowDestination struct {
-	*orders.Connector
-	entered, leave chan struct{}
-}
-
-func (d slowDestination) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	d.entered <- struct{}{}
-	<-d.leave
-	return d.Connector.Write(ctx, r)
 }

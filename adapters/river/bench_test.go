@@ -14,9 +14,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	readback "github.com/readback-go/readback/adapters/river"
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/killtest"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger/postgres"
 )
@@ -40,11 +39,7 @@ func benchmark(b *testing.B, server *pgtest.Server, workers int, with bool) {
 	pool, err := pgxpool.New(b.Context(), dsn+" pool_max_conns=20")
 	must(b, err)
 	defer pool.Close()
-	o := orders.Unique.Options()
-	o.Rollback = connectors.Bound{} // what it takes back would be read again later
-	world, err := orders.New(o)
-	must(b, err)
-	d := distant{world.Connector()}
+	d := killtest.NewDistant(b)
 	config := &river.Config{
 		Workers: river.NewWorkers(), Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
 		Logger: slog.New(slog.DiscardHandler),
@@ -54,9 +49,7 @@ func benchmark(b *testing.B, server *pgtest.Server, workers int, with bool) {
 		l, err := postgres.Open(b.Context(), dsn, nil)
 		must(b, err)
 		defer func() { must(b, l.Close()) }()
-		var reg connectors.Registry
-		must(b, reg.Register("orders", connectors.Destination{Connector: d, Profiles: d.Profiles()}))
-		e := engine.New(l, &reg, nil)
+		e := engine.New(l, killtest.Registry(b, d), nil)
 		defer e.Close()
 		config.Middleware = append(config.Middleware, readback.NewMiddleware(e, readback.Intent[chargeArgs](charge).Jobs()))
 	}
@@ -81,44 +74,19 @@ func benchmark(b *testing.B, server *pgtest.Server, workers int, with bool) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(b.Context()), 10*time.Second)
 	defer stop()
 	must(b, client.Stop(ctx))
-	writes, reads := world.Count()
-	if effects := len(world.Effects()); effects != b.N || writes != b.N {
-		b.Errorf("%d effects of %d sends, want %d", effects, writes, b.N)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
-	b.ReportMetric(float64(writes+reads)/float64(b.N), "calls/job")
+	d.Report(b, "job")
 }
 
 // sends is a worker that does what can be done without a ledger: it sends and reads back.
 type sends struct {
 	river.WorkerDefaults[chargeArgs]
-	d distant
+	d killtest.Distant
 }
 
 func (s sends) Work(ctx context.Context, job *river.Job[chargeArgs]) error {
 	w, err := charge(job.Args)
-	if err != nil {
-		return err
-	}
-	if _, err = s.d.Write(ctx, connectors.Request{Intent: w}); err == nil {
-		_, err = s.d.Read(ctx, connectors.Query{Intent: w})
+	if err == nil {
+		err = s.d.Unrecorded(ctx, w)
 	}
 	return err
-}
-
-// distant is a destination whose calls take as long as those over a network.
-type distant struct{ *orders.Connector }
-
-const latency = 20 * time.Millisecond
-
-// Write implements [connectors.Connector].
-func (d distant) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	<-time.After(latency)
-	return d.Connector.Write(ctx, r)
-}
-
-// Read implements [connectors.Connector].
-func (d distant) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
-	<-time.After(latency)
-	return d.Connector.Read(ctx, q)
 }

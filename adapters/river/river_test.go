@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,44 +59,18 @@ func (existing) Work(context.Context, *river.Job[chargeArgs]) error {
 // dsnOf is the environment variable with the database of a worker's process.
 const dsnOf = "READBACK_RIVER_DSN"
 
-func TestMain(m *testing.M) {
-	if stage, is := killtest.IsWorker(); is {
-		if err := work(context.Background(), stage, os.Getenv(dsnOf)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { killtest.Main(m, work) }
 
-// shared is the server of the tests that do not kill it.
-var shared struct {
-	sync.Once
-	server *pgtest.Server
-	err    error
-}
-
-func server(tb testing.TB) *pgtest.Server {
-	tb.Helper()
-	shared.Do(func() { shared.server, shared.err = pgtest.Open(pgtest.Options{}) })
-	pgtest.Need(tb, shared.err)
-	return shared.server
-}
+var must = killtest.Must
 
 // work is the process of a worker: River with the middleware, and the ledger in the same database.
-func work(ctx context.Context, stage killtest.Inside, dsn string) error {
+func work(stage killtest.Inside) error {
+	ctx := context.Background()
 	reg, err := stage.Registry()
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, dsn, reg, nil)
+	s, err := open(ctx, os.Getenv(dsnOf), reg, nil)
 	if err != nil {
 		return err
 	}
@@ -167,44 +140,27 @@ func (s *system) close(tb testing.TB) {
 }
 
 // database makes a database with River's tables.
-func database(tb testing.TB, s *pgtest.Server) (dsn string) {
+func database(tb testing.TB, s *pgtest.Server) string {
 	tb.Helper()
-	name, err := s.CreateDatabase()
-	must(tb, err)
-	pool, err := pgxpool.New(tb.Context(), s.DSN(name))
+	dsn := killtest.Database(tb, s)
+	pool, err := pgxpool.New(tb.Context(), dsn)
 	must(tb, err)
 	defer pool.Close()
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
 	must(tb, err)
 	_, err = migrator.Migrate(tb.Context(), rivermigrate.DirectionUp, nil)
 	must(tb, err)
-	return s.DSN(name)
+	return dsn
 }
 
 // inProcess starts River and an engine in the test's process, with a destination in it.
-func inProcess(tb testing.TB, dsn string, world *orders.World, risks ...policies.RiskRule) *system {
+func inProcess(tb testing.TB, dsn string, d killtest.Destination, risks ...policies.RiskRule) *system {
 	tb.Helper()
-	var reg connectors.Registry
-	must(tb, reg.Register("orders", world.Destination()))
-	s, err := open(tb.Context(), dsn, &reg, risks)
+	s, err := open(tb.Context(), dsn, killtest.Registry(tb, d), risks)
 	must(tb, err)
 	tb.Cleanup(func() { s.close(tb) })
 	must(tb, s.start(tb.Context()))
 	return s
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
-
-func newWorld(tb testing.TB) *orders.World {
-	tb.Helper()
-	world, err := orders.New(orders.Plain.Options())
-	must(tb, err)
-	return world
 }
 
 func (s *system) insert(tb testing.TB, a chargeArgs) int64 {
@@ -278,9 +234,9 @@ func (s *system) decide(tb testing.TB, id ledger.ID, word engine.Word) engine.Ou
 // TestLostResponse: the destination loses the response to the first send. The job ends verified,
 // with one effect.
 func TestLostResponse(t *testing.T) {
-	world := newWorld(t)
+	world := killtest.World(t)
 	must(t, world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}))
-	s := inProcess(t, database(t, server(t)), world)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
 	job, out := await(t, s.pool, id, rivertype.JobStateCompleted)
 	if out.Status != ledger.Verified || out.Sends != 1 || job.Attempt != 1 || world.Changes("A-1") != 1 {
@@ -291,49 +247,17 @@ func TestLostResponse(t *testing.T) {
 // TestKills: a worker or the server is killed at each point of a job. Another attempt ends the job,
 // and there is one effect.
 func TestKills(t *testing.T) {
-	for _, p := range killtest.Points() {
-		t.Run("worker/"+string(p), func(t *testing.T) {
-			t.Parallel()
-			stage, dsn := killtest.New(t), database(t, server(t))
-			pool, client := inserter(t, dsn)
-			worker := stage.Start(t, dsnOf+"="+dsn)
-			killed := make(chan struct{})
-			stage.At(p, func() { worker.Kill(t); close(killed) })
-			inserted, err := client.Insert(t.Context(), chargeArgs{Run: "run-1", Order: "A-1"}, nil)
-			must(t, err)
-			<-killed
-			rescue(t, pool)
-			stage.Start(t, dsnOf+"="+dsn)
-			_, out := await(t, pool, inserted.Job.ID, rivertype.JobStateCompleted)
-			if out.Status != ledger.Verified || stage.World.Changes("A-1") != 1 {
-				t.Errorf("%+v with %d effects, want verified and one effect", out, stage.World.Changes("A-1"))
-			}
-		})
-	}
-	for _, p := range killtest.Points() {
-		t.Run("server/"+string(p), func(t *testing.T) {
-			t.Parallel()
-			own := pgtest.Start(t, pgtest.Options{})
-			stage, dsn := killtest.New(t), database(t, own)
-			pool, client := inserter(t, dsn)
-			stage.Start(t, dsnOf+"="+dsn)
-			killed := make(chan struct{})
-			stage.At(p, func() {
-				if err := own.Kill(); err != nil {
-					t.Error(err)
-				}
-				close(killed)
-			})
-			inserted, err := client.Insert(t.Context(), chargeArgs{Run: "run-1", Order: "A-1"}, nil)
-			must(t, err)
-			<-killed
-			must(t, own.Recover())
-			_, out := await(t, pool, inserted.Job.ID, rivertype.JobStateCompleted)
-			if out.Status != ledger.Verified || stage.World.Changes("A-1") != 1 {
-				t.Errorf("%+v with %d effects, want verified and one effect", out, stage.World.Changes("A-1"))
-			}
-		})
-	}
+	killtest.PostgresKills(t, func(t *testing.T, stage *killtest.Stage, pg *pgtest.Server, kill func(func(), ...string)) {
+		dsn := database(t, pg)
+		pool, client := inserter(t, dsn)
+		inserted, err := client.Insert(t.Context(), chargeArgs{Run: "run-1", Order: "A-1"}, nil)
+		must(t, err)
+		kill(func() { rescue(t, pool) }, dsnOf+"="+dsn)
+		_, out := await(t, pool, inserted.Job.ID, rivertype.JobStateCompleted)
+		if out.Status != ledger.Verified || stage.World.Changes("A-1") != 1 {
+			t.Errorf("%+v with %d effects, want verified and one effect", out, stage.World.Changes("A-1"))
+		}
+	})
 }
 
 // inserter is a client that works no jobs.
@@ -362,8 +286,8 @@ func rescue(t *testing.T, pool *pgxpool.Pool) {
 // which are moved back in the database, as River's scheduler finds them then. The decision wakes the
 // job.
 func TestDecisionDaysLater(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world, policies.RiskRule{Tool: "charge"})
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world, policies.RiskRule{Tool: "charge"})
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
 	var held engine.Outcome
 	for pass := range river.MaxAttemptsDefault + 5 {
@@ -389,8 +313,8 @@ func TestDecisionDaysLater(t *testing.T) {
 // TestFails: what has ended without its effect cancels the job, with the text of the outcome, and no
 // attempt follows.
 func TestFails(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world, policies.RiskRule{Tool: "charge", Destination: "orders", Kind: "none"})
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world, policies.RiskRule{Tool: "charge", Destination: "orders", Kind: "none"})
 	for name, c := range map[string]struct {
 		args chargeArgs
 		set  func()
@@ -417,8 +341,8 @@ func TestFails(t *testing.T) {
 // TestInsertedAgain: a program inserts a job again. It has another ID, and the effect is there once:
 // by the name in its arguments, and by the idempotency key where the name is another one too.
 func TestInsertedAgain(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	for name, again := range map[string]chargeArgs{
 		"the same name":                     {Run: "run-A", Order: "A"},
 		"another name, one idempotency key": {Run: "run-B2", Order: "B", Key: "charge:B"},
@@ -439,8 +363,8 @@ func TestInsertedAgain(t *testing.T) {
 // idempotency key. Nothing is sent, since the order is there: verified where it is as requested, else
 // the job is cancelled and names the first write.
 func TestInsertedUnderAnotherName(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	_, first := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"}), rivertype.JobStateCompleted)
 	_, out := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-2", Order: "A-1"}), rivertype.JobStateCompleted)
 	if out.ID == first.ID || out.Status != ledger.Verified || out.Sends != 0 {
@@ -457,8 +381,8 @@ func TestInsertedUnderAnotherName(t *testing.T) {
 // TestReview: a reviewer abandons a write, because another actor made the order. Its job is cancelled
 // as soon as it is woken.
 func TestReview(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	_, err := world.Seed(intent.Fields{"order_id": "A-1", "status": "open"}, "")
 	must(t, err)
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
@@ -474,8 +398,8 @@ func TestReview(t *testing.T) {
 // TestIdentityChanged: the name of a job is another one at its second attempt, as where it is made
 // from the job's ID. Nothing is sent, and the error names both.
 func TestIdentityChanged(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
 	await(t, s.pool, id, rivertype.JobStateCompleted)
 	s.exec(t, `UPDATE river_job SET args = args || '{"run": "run-2"}', state = 'available', finalized_at = NULL WHERE id = $1`, id)
@@ -493,8 +417,8 @@ func TestIdentityChanged(t *testing.T) {
 // TestOneIdentityTwice: two programs use one name for two writes. The second is refused, and names
 // what differs. Another workflow engine with the same name makes a write of its own.
 func TestOneIdentityTwice(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	_, out := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"}), rivertype.JobStateCompleted)
 	job, _ := await(t, s.pool, s.insert(t, chargeArgs{Run: "run-1", Order: "A-2"}), rivertype.JobStateCancelled)
 	if world.Changes("A-1") != 1 || world.Changes("A-2") != 0 || len(job.Errors) != 1 || !strings.Contains(job.Errors[0].Error, "digest") {
@@ -511,8 +435,8 @@ func TestOneIdentityTwice(t *testing.T) {
 // TestInsertTx: a job and its write are inserted together or not at all, and the write does not
 // need the job.
 func TestInsertTx(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	i := readback.Inserter[chargeArgs]{Client: s.client, Intent: charge}
 	insert := func(a chargeArgs, end func(pgx.Tx) error) int64 {
 		tx, err := s.pool.Begin(t.Context())
@@ -524,15 +448,7 @@ func TestInsertTx(t *testing.T) {
 		return r.Job.ID
 	}
 	insert(chargeArgs{Run: "run-1", Order: "A-1"}, func(tx pgx.Tx) error { return tx.Rollback(t.Context()) })
-	ctx, stop := context.WithCancel(t.Context())
-	worked := make(chan error)
-	go func() { worked <- s.engine.Work(ctx, nil) }()
-	defer func() {
-		stop()
-		if err := <-worked; err != nil {
-			t.Error(err)
-		}
-	}()
+	defer killtest.Background(t, func(ctx context.Context) error { return s.engine.Work(ctx, nil) })()
 	must(t, world.Set(orders.Fault{Kind: orders.LostAnswer}))
 	id := insert(chargeArgs{Run: "run-2", Order: "A-2"}, func(tx pgx.Tx) error { return tx.Commit(t.Context()) })
 	if _, out := await(t, s.pool, id, rivertype.JobStateCompleted); out.Status != ledger.Verified {
@@ -552,8 +468,8 @@ func TestInsertTx(t *testing.T) {
 // TestInsertTxLater: the write of a job that is scheduled, pending or skipped as a duplicate is not made
 // before its job runs.
 func TestInsertTxLater(t *testing.T) {
-	world := newWorld(t)
-	s := inProcess(t, database(t, server(t)), world)
+	world := killtest.World(t)
+	s := inProcess(t, database(t, killtest.Postgres(t)), world)
 	i := readback.Inserter[chargeArgs]{Client: s.client, Intent: charge}
 	insert := func(a chargeArgs, opts river.InsertOpts) int64 {
 		var id int64
@@ -588,73 +504,49 @@ func TestInsertTxLater(t *testing.T) {
 // TestRescueOfARunningJob: River takes a job that still runs for one whose worker has ended. The
 // attempts are two, and the effect is one.
 func TestRescueOfARunningJob(t *testing.T) {
-	world := newWorld(t)
-	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
-	var reg connectors.Registry
-	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
-	s, err := open(t.Context(), database(t, server(t)), &reg, nil)
-	must(t, err)
-	t.Cleanup(func() { s.close(t) })
-	must(t, s.start(t.Context()))
+	gate := killtest.NewGate(killtest.World(t))
+	s := inProcess(t, database(t, killtest.Postgres(t)), gate)
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
-	<-slow.entered
+	<-gate.Entered
 	s.exec(t, "UPDATE river_job SET state = 'available' WHERE id = $1", id)
 	killtest.Until(t, "rescued", func() bool {
 		job, err := s.client.JobGet(t.Context(), id)
 		must(t, err)
 		return job.Attempt == 2
 	})
-	close(slow.leave)
+	close(gate.Open)
 	_, out := await(t, s.pool, id, rivertype.JobStateCompleted)
-	if out.Status != ledger.Verified || out.Sends != 1 || world.Changes("A-1") != 1 {
-		t.Errorf("%+v with %d effects, want verified, one send, one effect", out, world.Changes("A-1"))
+	if out.Status != ledger.Verified || out.Sends != 1 || gate.Changes("A-1") != 1 {
+		t.Errorf("%+v with %d effects, want verified, one send, one effect", out, gate.Changes("A-1"))
 	}
 }
 
 // TestCancel: a job is cancelled while its request is at the destination. Its output says that the write
 // is in progress, and the write ends without the job.
 func TestCancel(t *testing.T) {
-	world := newWorld(t)
-	slow := slowDestination{world.Connector(), make(chan struct{}, 1), make(chan struct{})}
-	var reg connectors.Registry
-	must(t, reg.Register("orders", connectors.Destination{Connector: slow, Profiles: slow.Profiles()}))
-	s, err := open(t.Context(), database(t, server(t)), &reg, nil)
-	must(t, err)
-	t.Cleanup(func() { s.close(t) })
-	must(t, s.start(t.Context()))
+	gate := killtest.NewGate(killtest.World(t))
+	s := inProcess(t, database(t, killtest.Postgres(t)), gate)
 	id := s.insert(t, chargeArgs{Run: "run-1", Order: "A-1"})
-	<-slow.entered
-	_, err = s.client.JobCancel(t.Context(), id)
+	<-gate.Entered
+	_, err := s.client.JobCancel(t.Context(), id)
 	must(t, err)
 	if _, out := await(t, s.pool, id, rivertype.JobStateCancelled); out.Status != ledger.InProgress {
 		t.Errorf("%+v, want in progress", out)
 	}
-	close(slow.leave)
+	close(gate.Open)
 	killtest.Until(t, "verified without its job", func() bool {
 		all, err := s.ledger.List(t.Context(), ledger.Filter{Tenant: "acme"})
 		must(t, err)
 		return len(all) == 1 && all[0].Status() == ledger.Verified
 	})
-	if world.Changes("A-1") != 1 {
-		t.Errorf("%d effects, want one", world.Changes("A-1"))
+	if gate.Changes("A-1") != 1 {
+		t.Errorf("%d effects, want one", gate.Changes("A-1"))
 	}
-}
-
-// slowDestination holds every send.
-type slowDestination struct {
-	*orders.Connector
-	entered, leave chan struct{}
-}
-
-func (d slowDestination) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	d.entered <- struct{}{}
-	<-d.leave
-	return d.Connector.Write(ctx, r)
 }
 
 // TestNothingKnown: the last attempt of a job whose ledger cannot be reached is not discarded.
 func TestNothingKnown(t *testing.T) {
-	s := inProcess(t, database(t, server(t)), newWorld(t))
+	s := inProcess(t, database(t, killtest.Postgres(t)), killtest.World(t))
 	s.engine.Close()
 	r, err := s.client.Insert(t.Context(), chargeArgs{Run: "run-1", Order: "A-1"}, &river.InsertOpts{MaxAttempts: 1})
 	must(t, err)

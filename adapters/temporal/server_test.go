@@ -5,11 +5,8 @@ package temporal_test
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -49,30 +46,7 @@ func temporalServer(tb testing.TB) (*servertest.Server, client.Client) {
 	return s, s.Client
 }
 
-func TestMain(m *testing.M) {
-	if stage, is := killtest.IsWorker(); is {
-		err := workProcess(stage, os.Getenv(serverOf), os.Getenv(queueOf), os.Getenv(ledgerOf))
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil { // they wait
-		panic(err)
-	}
-	code := m.Run()
-	if err := servertest.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// The environment variables of a worker's process.
-const (
-	serverOf = "READBACK_TEMPORAL_SERVER"
-	queueOf  = "READBACK_TEMPORAL_QUEUE"
-	ledgerOf = "READBACK_TEMPORAL_LEDGER"
-)
+func TestMain(m *testing.M) { servertest.Main(m, 12, workProcess) }
 
 // workProcess is a worker in a process of its own, which may be killed.
 func workProcess(stage killtest.Inside, address, queue, path string) error {
@@ -88,7 +62,7 @@ func workProcess(stage killtest.Inside, address, queue, path string) error {
 	if err != nil {
 		return err
 	}
-	working(c, queue, engine.New(l, reg, &engine.Options{Slack: time.Second}), &announcing{stage: stage})
+	working(c, queue, engine.New(l, reg, &engine.Options{Slack: time.Second}), servertest.Announce(stage))
 	select {}
 }
 
@@ -105,28 +79,6 @@ func working(c client.Client, queue string, e *engine.Engine, interceptors ...in
 			return w
 		}
 	}
-}
-
-// announcing announces what precedes and follows each attempt.
-type announcing struct {
-	interceptor.WorkerInterceptorBase
-	interceptor.ActivityInboundInterceptorBase
-	stage killtest.Inside
-}
-
-// InterceptActivity implements [interceptor.WorkerInterceptor].
-func (a *announcing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	of := &announcing{stage: a.stage}
-	of.Next = next
-	return of
-}
-
-// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
-func (a *announcing) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	a.stage.Reached(killtest.BeforeDo)
-	out, err := a.Next.ExecuteActivity(ctx, in)
-	a.stage.Reached(killtest.Settled)
-	return out, err
 }
 
 // flows are the workflows of these tests.
@@ -153,16 +105,6 @@ func start(tb testing.TB, c client.Client, queue, id string, flow any, args ...a
 	return run
 }
 
-// await waits until a channel is closed.
-func await(tb testing.TB, what string, c <-chan struct{}) {
-	tb.Helper()
-	select {
-	case <-c:
-	case <-time.After(time.Minute):
-		tb.Fatalf("after a minute: not yet %s", what)
-	}
-}
-
 // outcome waits for a workflow's end.
 func outcome(tb testing.TB, run client.WorkflowRun) (out engine.Outcome, err error) {
 	tb.Helper()
@@ -186,40 +128,18 @@ func result(tb testing.TB, run client.WorkflowRun, to any) error {
 // the outcome is verified, and a replay of the history changes nothing.
 func TestKills(t *testing.T) {
 	s, c := temporalServer(t)
-	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
-		for i, p := range killtest.Points() {
-			t.Run(name+"/"+string(p), func(t *testing.T) {
-				t.Parallel()
-				stage, queue := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i)
-				run := start(t, c, queue, queue, killFlow, order("A-1", ""))
-				env := []string{serverOf + "=" + s.Address, queueOf + "=" + queue, ledgerOf + "=" + filepath.Join(t.TempDir(), "ledger.db")}
-				first := make(chan *killtest.Worker, 1)
-				over := make(chan struct{})
-				stage.At(p, func() {
-					if killed.server {
-						s.Kill(t)
-					}
-					if killed.worker {
-						(<-first).Kill(t)
-					}
-					close(over)
-				})
-				first <- stage.Start(t, env...)
-				await(t, "killed", over)
-				if killed.worker {
-					stage.Start(t, env...)
-				}
-				out, err := outcome(t, run)
-				if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
-					t.Errorf("%s after %d sends, %v: %s", out.Status, out.Sends, err, out.Text)
-				}
-				replay(t, c, run)
-				if n := stage.World.Changes("A-1"); n != 1 {
-					t.Errorf("%d effects, want 1", n)
-				}
-			})
+	servertest.Kills(t, s, func(t *testing.T, stage *killtest.Stage, queue string, kill func(ledger string)) {
+		run := start(t, c, queue, queue, killFlow, order("A-1", ""))
+		kill(filepath.Join(t.TempDir(), "ledger.db"))
+		out, err := outcome(t, run)
+		if err != nil || out.Status != ledger.Verified || out.Sends != 1 {
+			t.Errorf("%s after %d sends, %v: %s", out.Status, out.Sends, err, out.Text)
 		}
-	}
+		replay(t, c, run)
+		if n := stage.World.Changes("A-1"); n != 1 {
+			t.Errorf("%d effects, want 1", n)
+		}
+	})
 }
 
 // replay runs the code of a workflow against its history.
@@ -263,19 +183,6 @@ func events(tb testing.TB, c client.Client, run client.WorkflowRun) (all []*hist
 	return all
 }
 
-// gate holds sends back until it is opened.
-type gate struct {
-	*orders.Connector
-	entered, open chan struct{}
-}
-
-// Write implements [connectors.Connector].
-func (g gate) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	close(g.entered)
-	<-g.open
-	return g.Connector.Write(context.WithoutCancel(ctx), r)
-}
-
 // work starts a worker in this process.
 func work(tb testing.TB, c client.Client, queue string, e *engine.Engine, interceptors ...interceptor.WorkerInterceptor) {
 	tb.Helper()
@@ -287,14 +194,12 @@ func work(tb testing.TB, c client.Client, queue string, e *engine.Engine, interc
 func TestCancelWhileSending(t *testing.T) {
 	_, c := temporalServer(t)
 	f := newFixture(t)
-	g := gate{f.world.Connector(), make(chan struct{}), make(chan struct{})}
-	open := sync.OnceFunc(func() { close(g.open) })
-	d := f.world.Destination()
-	d.Connector = g
-	work(t, c, "cancel", newEngine(t, ledger.NewMemory(), d))
+	gate := killtest.NewGate(f.world)
+	open := sync.OnceFunc(func() { close(gate.Open) })
+	work(t, c, "cancel", newEngine(t, ledger.NewMemory(), gate.Destination()))
 	t.Cleanup(open)
 	run := start(t, c, "cancel", "cancel", killFlow, order("A-1", ""))
-	await(t, "sent", g.entered)
+	killtest.Await(t, "sent", gate.Entered)
 	if err := c.CancelWorkflow(t.Context(), run.GetID(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -448,15 +353,7 @@ func TestADecisionWakesTheWorkflow(t *testing.T) {
 		webhooks.New(f.ledger, f.engine, webhooks.Options{Hooks: []webhooks.Hook{{Name: "temporal", Events: []string{"write.approved", "write.decided", "write.settled"}}}}).Work,
 	}
 	for _, run := range background {
-		ended := make(chan error, 1)
-		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-		go func() { ended <- run(ctx) }()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
+		t.Cleanup(killtest.Background(t, run))
 	}
 	work(t, c, "decision", f.engine)
 	run := start(t, c, "decision", "decision", killFlow, order("A-1", intent.RiskApprove))

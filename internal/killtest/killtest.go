@@ -1,11 +1,15 @@
 //go:build unix
 
 // Package killtest has a worker of a workflow engine die, or the server that it needs, at a point of
-// a step that makes a write.
+// a step that makes a write. It also has what the other tests of these adapters share: destinations in
+// the process of the test, and databases.
 //
 // The worker is the test's own program in a process of its own. The destination is an order system in
 // the process of the test: its own list of effects survives whatever dies. The package knows no
-// workflow engine: what the worker does, and what a server is, are the test's.
+// workflow engine: what the worker does is the test's, and so is a server that is not PostgreSQL.
+//
+// It kills at four points, and the ledger is the test's. Package adaptertest stops a worker at each call of
+// its ledger, which is a file, and of its destination in turn, and its tests kill there.
 package killtest
 
 import (
@@ -25,7 +29,6 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
-	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 )
 
@@ -60,9 +63,7 @@ type Stage struct {
 func New(tb testing.TB) *Stage {
 	tb.Helper()
 	world, err := orders.New(options())
-	if err != nil {
-		tb.Fatal(err)
-	}
+	Must(tb, err)
 	s := &Stage{World: world, at: map[Point]func(){}}
 	handler := orders.Handler(world)
 	s.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -92,12 +93,16 @@ func options() orders.Options {
 	return o
 }
 
-// At calls do when a worker reaches the point for the first time. The worker waits until it
-// returns.
-func (s *Stage) At(p Point, do func()) {
+// KillAt starts a worker as [Stage.Start] does, and returns when kill has returned. That is called with
+// the worker when it reaches the point for the first time, and the worker waits there meanwhile.
+func (s *Stage) KillAt(tb testing.TB, p Point, kill func(*Worker), env ...string) {
+	tb.Helper()
+	started, killed := make(chan *Worker, 1), make(chan struct{})
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.at[p] = do
+	s.at[p] = func() { kill(<-started); close(killed) }
+	s.mu.Unlock()
+	started <- s.Start(tb, env...)
+	Await(tb, "killed "+string(p), killed)
 }
 
 func (s *Stage) reached(p Point) {
@@ -128,9 +133,7 @@ func (s *Stage) Start(tb testing.TB, env ...string) *Worker {
 	if err == nil {
 		err = w.cmd.Start()
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	Must(tb, err)
 	go func() {
 		defer func() { _ = in.Close() }() // it was its sign that this process lives
 		_ = w.cmd.Wait()                  // it is killed
@@ -156,17 +159,25 @@ func (w *Worker) Kill(tb testing.TB) {
 // Inside is the stage as a worker reaches it.
 type Inside struct{ url string }
 
-// IsWorker reports whether this process is a worker: TestMain asks before it runs tests. A worker
-// ends with the process of its test.
-func IsWorker() (Inside, bool) {
-	url, is := os.LookupEnv(address)
-	if is {
+// Main is the TestMain of tests with workers. In a worker's process it runs work, and the process ends
+// with that of its test. Else it runs the tests, and then ends what they share.
+func Main(m *testing.M, work func(Inside) error, ends ...func() error) {
+	if url, is := os.LookupEnv(address); is {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin) // until its other end closes
 			os.Exit(1)
 		}()
+		fmt.Fprintln(os.Stderr, work(Inside{url}))
+		os.Exit(1)
 	}
-	return Inside{url}, is
+	code := m.Run()
+	for _, end := range append(ends, closePostgres) {
+		if err := end(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // Reached announces that a worker is at a point.
@@ -206,14 +217,6 @@ func (s sending) Write(ctx context.Context, r connectors.Request) (connectors.Re
 	return receipt, err
 }
 
-// Order returns an intent that creates an order, without the names that an adapter sets.
-func Order(id string) intent.WriteIntent {
-	return intent.WriteIntent{
-		Tenant: "acme", Destination: "orders", Kind: orders.Kind, Write: intent.Create,
-		Key: intent.Fields{"order_id": id}, Expect: intent.Fields{"status": "paid"},
-	}
-}
-
 // patience is how long a condition may take on a machine that does other things as well. A worker
 // that is killed is replaced within seconds.
 const patience = 30 * time.Second
@@ -221,9 +224,47 @@ const patience = 30 * time.Second
 // Until polls until a condition holds, and fails the test if that takes too long.
 func Until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(patience); !holds(); <-time.After(20 * time.Millisecond) {
+	Within(tb, patience, what, holds)
+}
+
+// Within is [Until] with another limit.
+func Within(tb testing.TB, limit time.Duration, what string, holds func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(limit); !holds(); <-time.After(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			tb.Fatalf("after %v: not yet %s", patience, what)
+			tb.Fatalf("after %v: not yet %s", limit, what)
+		}
+	}
+}
+
+// Await waits until a channel is closed, and fails the test if that takes a minute.
+func Await(tb testing.TB, what string, c <-chan struct{}) {
+	tb.Helper()
+	select {
+	case <-c:
+	case <-time.After(time.Minute):
+		tb.Fatalf("after a minute: not yet %s", what)
+	}
+}
+
+// Must fails the test for an error.
+func Must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Background runs work until the returned function is called, which waits for its end.
+func Background(tb testing.TB, work func(context.Context) error) (stop func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- work(ctx) }()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			tb.Error(err)
 		}
 	}
 }

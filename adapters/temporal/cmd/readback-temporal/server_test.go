@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
@@ -34,7 +33,6 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/killtest"
-	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 	"github.com/readback-go/readback/saga"
@@ -43,57 +41,20 @@ import (
 // program is Temporal's server, which make adapters builds.
 const program = "../../../../bin/temporalserver"
 
-// The environment variables of a worker's process.
-const (
-	serverOf = "READBACK_TEMPORAL_SERVER"
-	queueOf  = "READBACK_TEMPORAL_QUEUE"
-	ledgerOf = "READBACK_TEMPORAL_LEDGER"
-	mainOf   = "READBACK_TEMPORAL_MAIN"
-)
-
-// databases is the PostgreSQL of all ledgers.
-var databases struct {
-	sync.Once
-	*pgtest.Server
-	err error
-}
+// mainOf is an environment variable in the process of the program.
+const mainOf = "READBACK_TEMPORAL_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(mainOf) != "" {
 		main()
 	}
-	if stage, is := killtest.IsWorker(); is {
-		fmt.Fprintln(os.Stderr, workProcess(stage))
-		os.Exit(1)
-	}
-	flag.Parse()
-	if err := flag.Set("test.parallel", "16"); err != nil { // they wait
-		panic(err)
-	}
-	code := m.Run()
-	err := servertest.Close()
-	if databases.Server != nil {
-		err = errors.Join(err, databases.Close())
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	servertest.Main(m, 16, workProcess)
 }
 
 // dsn is that of an empty database.
 func dsn(tb testing.TB) string {
 	tb.Helper()
-	databases.Do(func() {
-		databases.Server, databases.err = pgtest.Open(pgtest.Options{Settings: map[string]string{"max_connections": "300"}})
-	})
-	pgtest.Need(tb, databases.err)
-	name, err := databases.CreateDatabase()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return databases.DSN(name) + " pool_max_conns=5"
+	return killtest.Database(tb, killtest.Postgres(tb)) + " pool_max_conns=5"
 }
 
 // process is what one process has: an engine and sagas on the ledger.
@@ -115,10 +76,8 @@ func open(ctx context.Context, dsn string, reg *connectors.Registry) (p process,
 // here opens a process of the test itself, for a destination.
 func here(tb testing.TB, dsn string, world *orders.World) process {
 	tb.Helper()
-	reg := new(connectors.Registry)
-	err := reg.Register("orders", world.Destination())
-	p, openErr := open(tb.Context(), dsn, reg)
-	if err = errors.Join(err, openErr); err != nil {
+	p, err := open(tb.Context(), dsn, killtest.Registry(tb, world))
+	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
@@ -135,43 +94,20 @@ func (p process) work() command.Work {
 }
 
 // workProcess is a worker in a process of its own, which may be killed.
-func workProcess(stage killtest.Inside) error {
+func workProcess(stage killtest.Inside, address, queue, ledger string) error {
 	reg, err := stage.Registry()
 	if err != nil {
 		return err
 	}
-	p, err := open(context.Background(), os.Getenv(ledgerOf), reg)
+	p, err := open(context.Background(), ledger, reg)
 	if err != nil {
 		return err
 	}
-	o := client.Options{HostPort: os.Getenv(serverOf), Logger: servertest.Quiet, Interceptors: []interceptor.ClientInterceptor{&announcing{stage: stage}}}
+	o := client.Options{HostPort: address, Logger: servertest.Quiet, Interceptors: []interceptor.ClientInterceptor{servertest.Announce(stage)}}
 	for { // a worker that cannot start ends its process, which is then started again
-		err = schedule(context.Background(), o, os.Getenv(queueOf), p.work())
+		err = schedule(context.Background(), o, queue, p.work())
 		fmt.Fprintln(os.Stderr, err)
 	}
-}
-
-// announcing announces what precedes and follows each activity.
-type announcing struct {
-	interceptor.ClientInterceptorBase
-	interceptor.WorkerInterceptorBase
-	interceptor.ActivityInboundInterceptorBase
-	stage killtest.Inside
-}
-
-// InterceptActivity implements [interceptor.WorkerInterceptor].
-func (a *announcing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	of := &announcing{stage: a.stage}
-	of.Next = next
-	return of
-}
-
-// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
-func (a *announcing) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
-	a.stage.Reached(killtest.BeforeDo)
-	out, err := a.Next.ExecuteActivity(ctx, in)
-	a.stage.Reached(killtest.Settled)
-	return out, err
 }
 
 // order is an intent that creates an order.
@@ -194,11 +130,7 @@ func (p process) enqueue(tb testing.TB, id string) ledger.ID {
 // until polls until a condition holds. What a test has lost is handed over again after 30 s.
 func until(tb testing.TB, what string, holds func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(2 * time.Minute); !holds(); <-time.After(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			tb.Fatalf("after two minutes: not yet %s", what)
-		}
-	}
+	killtest.Within(tb, 2*time.Minute, what, holds)
 }
 
 // settled waits until a write is settled. One whose sender died has a last recheck after a day.
@@ -261,59 +193,39 @@ func replay(tb testing.TB, c client.Client, id string) {
 func TestKills(t *testing.T) {
 	t.Parallel()
 	s := servertest.Shared(t, program)
-	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
-		for i, point := range killtest.Points() {
-			t.Run(name+"/"+string(point), func(t *testing.T) {
-				t.Parallel()
-				stage, queue, book := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i), dsn(t)
-				p := here(t, book, stage.World)
-				env := []string{serverOf + "=" + s.Address, queueOf + "=" + queue, ledgerOf + "=" + book}
-				write := p.enqueue(t, "A-1")
-				plan := saga.Plan{Tenant: "acme", ID: "saga-1", Steps: []saga.Step{{Name: "first", Intent: order("S-1")}, {Name: "second", Intent: order("S-2"), After: []string{"first"}}}}
-				plan.Steps[0].Intent.Reversibility, plan.Steps[1].Intent.Reversibility = intent.Compensable, intent.Pivot
-				for i := range plan.Steps {
-					plan.Steps[i].Intent.Workflow, plan.Steps[i].Intent.Step = "", ""
-				}
-				if _, err := p.sagas.Begin(t.Context(), plan); err != nil {
-					t.Fatal(err)
-				}
-				first, over := make(chan *killtest.Worker, 1), make(chan struct{})
-				stage.At(point, func() {
-					if killed.server {
-						s.Kill(t)
-					}
-					if killed.worker {
-						(<-first).Kill(t)
-					}
-					close(over)
-				})
-				first <- stage.Start(t, env...)
-				<-over
-				if killed.worker {
-					stage.Start(t, env...)
-				}
-				if rec := p.settled(t, write); rec.Settlement != ledger.Verified || rec.Sends != 1 {
-					t.Errorf("%s after %d sends", rec.Phase(), rec.Sends)
-				}
-				until(t, "the end of the saga", func() bool {
-					got, err := p.sagas.Get(t.Context(), "acme", "saga-1")
-					return err == nil && got.Over()
-				})
-				if got, err := p.sagas.Get(t.Context(), "acme", "saga-1"); err != nil || got.State != saga.Done {
-					t.Errorf("the saga is %s: %s, %v", got.State, got.Reason, err)
-				}
-				for _, id := range []string{"A-1", "S-1", "S-2"} {
-					if n := stage.World.Changes(id); n != 1 {
-						t.Errorf("%s has %d effects, want 1", id, n)
-					}
-				}
-				if rec, err := p.ledger.Get(t.Context(), "acme", write); err == nil && rec.Due.IsZero() {
-					ended(t, s.Client, queue+":write/acme/"+string(write))
-				}
-				replay(t, s.Client, queue+":write/acme/"+string(write))
-			})
+	servertest.Kills(t, s, func(t *testing.T, stage *killtest.Stage, queue string, kill func(ledger string)) {
+		book := dsn(t)
+		p := here(t, book, stage.World)
+		write := p.enqueue(t, "A-1")
+		plan := saga.Plan{Tenant: "acme", ID: "saga-1", Steps: []saga.Step{{Name: "first", Intent: order("S-1")}, {Name: "second", Intent: order("S-2"), After: []string{"first"}}}}
+		plan.Steps[0].Intent.Reversibility, plan.Steps[1].Intent.Reversibility = intent.Compensable, intent.Pivot
+		for i := range plan.Steps {
+			plan.Steps[i].Intent.Workflow, plan.Steps[i].Intent.Step = "", ""
 		}
-	}
+		if _, err := p.sagas.Begin(t.Context(), plan); err != nil {
+			t.Fatal(err)
+		}
+		kill(book)
+		if rec := p.settled(t, write); rec.Settlement != ledger.Verified || rec.Sends != 1 {
+			t.Errorf("%s after %d sends", rec.Phase(), rec.Sends)
+		}
+		until(t, "the end of the saga", func() bool {
+			got, err := p.sagas.Get(t.Context(), "acme", "saga-1")
+			return err == nil && got.Over()
+		})
+		if got, err := p.sagas.Get(t.Context(), "acme", "saga-1"); err != nil || got.State != saga.Done {
+			t.Errorf("the saga is %s: %s, %v", got.State, got.Reason, err)
+		}
+		for _, id := range []string{"A-1", "S-1", "S-2"} {
+			if n := stage.World.Changes(id); n != 1 {
+				t.Errorf("%s has %d effects, want 1", id, n)
+			}
+		}
+		if rec, err := p.ledger.Get(t.Context(), "acme", write); err == nil && rec.Due.IsZero() {
+			ended(t, s.Client, queue+":write/acme/"+string(write))
+		}
+		replay(t, s.Client, queue+":write/acme/"+string(write))
+	})
 }
 
 // TestTwoWorkersAndLostWorkflows: two workers drive writes whose answers are lost, whose sends are
@@ -375,10 +287,7 @@ func TestTwoWorkersAndLostWorkflows(t *testing.T) {
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	s := servertest.Shared(t, program)
-	world, err := orders.New(orders.Plain.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
+	world := killtest.World(t)
 	shop := httptest.NewServer(orders.Handler(world))
 	t.Cleanup(shop.Close)
 	dir := t.TempDir()

@@ -1,12 +1,14 @@
 //go:build unix
 
-// Package servertest starts Temporal's server on a file, in a process that a test may kill.
+// Package servertest starts Temporal's server on a file, in a process that a test may kill, and kills it
+// and workers at the points of package killtest.
 package servertest
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,8 +25,10 @@ import (
 
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 
+	"github.com/readback-go/readback/internal/killtest"
 	"github.com/readback-go/readback/internal/need"
 )
 
@@ -60,8 +65,8 @@ func Shared(tb testing.TB, program string) *Server {
 	return shared.Server
 }
 
-// Close ends the shared server, if it was started. TestMain calls it.
-func Close() error {
+// closeShared ends the shared server, if it was started.
+func closeShared() error {
 	s := shared.Server
 	if s == nil {
 		return nil
@@ -70,6 +75,77 @@ func Close() error {
 	err := s.cmd.Process.Kill()
 	<-s.exited
 	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// The environment variables of a worker's process.
+const (
+	serverOf = "READBACK_TEMPORAL_SERVER"
+	queueOf  = "READBACK_TEMPORAL_QUEUE"
+	ledgerOf = "READBACK_TEMPORAL_LEDGER"
+)
+
+// Main is the TestMain of tests with workers, as [killtest.Main] is. Since they wait, it runs as many at
+// once as parallel says.
+func Main(m *testing.M, parallel int, work func(stage killtest.Inside, address, queue, ledger string) error) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+		panic(err)
+	}
+	killtest.Main(m, func(stage killtest.Inside) error {
+		return work(stage, os.Getenv(serverOf), os.Getenv(queueOf), os.Getenv(ledgerOf))
+	}, closeShared)
+}
+
+// Kills has a worker, the server, or both die at each point. The test calls kill to start a worker on a
+// ledger. When kill returns all are dead that are to die, and started again.
+func Kills(t *testing.T, s *Server, test func(t *testing.T, stage *killtest.Stage, queue string, kill func(ledger string))) {
+	for name, killed := range map[string]struct{ worker, server bool }{"worker": {worker: true}, "server": {server: true}, "both": {true, true}} {
+		for i, p := range killtest.Points() {
+			t.Run(name+"/"+string(p), func(t *testing.T) {
+				t.Parallel()
+				stage, queue := killtest.New(t), fmt.Sprintf("kill-%s-%d", name, i)
+				test(t, stage, queue, func(ledger string) {
+					env := []string{serverOf + "=" + s.Address, queueOf + "=" + queue, ledgerOf + "=" + ledger}
+					stage.KillAt(t, p, func(w *killtest.Worker) {
+						if killed.server {
+							s.Kill(t)
+						}
+						if killed.worker {
+							w.Kill(t)
+						}
+					}, env...)
+					if killed.worker {
+						stage.Start(t, env...)
+					}
+				})
+			})
+		}
+	}
+}
+
+// announcing announces what precedes and follows each activity.
+type announcing struct {
+	interceptor.InterceptorBase
+	interceptor.ActivityInboundInterceptorBase
+	stage killtest.Inside
+}
+
+// Announce announces the points before and after each activity.
+func Announce(stage killtest.Inside) interceptor.Interceptor { return &announcing{stage: stage} }
+
+// InterceptActivity implements [interceptor.WorkerInterceptor].
+func (a *announcing) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+	of := &announcing{stage: a.stage}
+	of.Next = next
+	return of
+}
+
+// ExecuteActivity implements [interceptor.ActivityInboundInterceptor].
+func (a *announcing) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+	a.stage.Reached(killtest.BeforeDo)
+	out, err := a.Next.ExecuteActivity(ctx, in)
+	a.stage.Reached(killtest.Settled)
+	return out, err
 }
 
 func start(program string) (*Server, error) {
