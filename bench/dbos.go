@@ -60,28 +60,38 @@ var dbosOnSQLiteFull = contender{
 	},
 }
 
-// dbosOn runs a workflow of one step for each write, in this process and without a queue: the
-// shortest path that DBOS has.
+// dbosOn runs a workflow of one step for each write.
 func dbosOn(ctx context.Context, m *machine, d *destination, config dbos.Config, close func() error) (session, error) {
-	config.AppName, config.Logger = "bench", m.log
-	c, err := dbos.NewContext(ctx, config)
-	if err != nil {
-		return session{}, errors.Join(err, close())
-	}
-	workflow := func(ctx dbos.Context, o order) (string, error) {
+	config.Logger = m.log
+	s, err := dbosSession(ctx, config, func(ctx dbos.Context, o order) (string, error) {
 		return dbos.RunAsStep(ctx, func(context.Context) (string, error) {
 			d.send(o.Reference, connectors.Record{})
 			return o.Reference, nil
 		}, dbos.WithStepName("charge"))
+	})
+	if err != nil {
+		return session{}, errors.Join(err, close())
 	}
-	dbos.RegisterWorkflow(c, workflow, dbos.WithWorkflowName("charge"))
-	stop := func() error { dbos.Shutdown(c, 10*time.Second); return close() }
+	stop := s.close
+	s.close = func() error { return errors.Join(stop(), close()) }
+	return s, nil
+}
+
+// dbosSession runs a workflow for each write, in this process and without a queue: the shortest path that DBOS has.
+func dbosSession(ctx context.Context, config dbos.Config, flow dbos.Workflow[order, string]) (session, error) {
+	config.AppName, config.ApplicationVersion = "bench", "1"
+	c, err := dbos.NewContext(ctx, config)
+	if err != nil {
+		return session{}, err
+	}
+	dbos.RegisterWorkflow(c, flow, dbos.WithWorkflowName("charge"))
+	stop := func() error { return dbos.Shutdown(c, 10*time.Second) }
 	if err := dbos.Launch(c); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
 	return session{
 		write: func(_ context.Context, o order) error {
-			h, err := dbos.RunWorkflow(c, workflow, o, dbos.WithWorkflowID(o.Reference))
+			h, err := dbos.RunWorkflow(c, flow, o, dbos.WithWorkflowID(o.Reference))
 			if err != nil {
 				return err
 			}

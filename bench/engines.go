@@ -28,22 +28,12 @@ import (
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 	restate "github.com/restatedev/sdk-go"
-	"github.com/restatedev/sdk-go/ingress"
-	"github.com/restatedev/sdk-go/server"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
 	"github.com/riverqueue/river/rivertype"
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
-	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/client"
-	sdklog "go.temporal.io/sdk/log"
 	sdk "go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
-	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // What is the same for every engine: how fast a step is repeated, and the longest that one attempt
@@ -186,29 +176,6 @@ func (o order) write() intent.WriteIntent {
 const tenant = "acme"
 
 func temporalTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
-	ready, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var c client.Client
-	err := until(ready, func() (err error) {
-		c, err = client.DialContext(ready, client.Options{HostPort: t.Address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(log)})
-		return err
-	})
-	if err != nil {
-		return session{}, fmt.Errorf("dial: %w", err)
-	}
-	_, err = c.WorkflowService().RegisterNamespace(ready, &workflowservice.RegisterNamespaceRequest{
-		Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
-	})
-	if exists := new(serviceerror.NamespaceAlreadyExists); err == nil || errors.As(err, &exists) {
-		err = until(ready, func() error {
-			_, err := c.DescribeTaskQueue(ready, t.Batch, enums.TASK_QUEUE_TYPE_WORKFLOW)
-			return err
-		})
-	}
-	if err != nil {
-		c.Close()
-		return session{}, err
-	}
 	retries := &sdk.RetryPolicy{InitialInterval: firstRetry, MaximumInterval: lastRetry}
 	flow := func(ctx workflow.Context, o order) error {
 		if by.engine != nil {
@@ -219,32 +186,13 @@ func temporalTrial(ctx context.Context, t trial, log *slog.Logger, by step) (ses
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: longestAttempt, RetryPolicy: retries})
 		return workflow.ExecuteActivity(ctx, "charge", o).Get(ctx, nil)
 	}
-	w := worker.New(c, t.Batch, worker.Options{})
-	w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: "charge"})
-	if by.engine != nil {
-		temporaladapter.Register(w, by.engine)
-	} else {
-		w.RegisterActivityWithOptions(by.charge, activity.RegisterOptions{Name: "charge"})
-	}
-	if err := w.Start(); err != nil {
-		c.Close()
-		return session{}, err
-	}
-	return session{
-		write: func(ctx context.Context, o order) error {
-			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: t.Batch + "-" + o.Reference, TaskQueue: t.Batch, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-			}, flow, o)
-			if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
-				run, err = c.GetWorkflow(ctx, t.Batch+"-"+o.Reference, ""), nil
-			}
-			if err != nil {
-				return err
-			}
-			return run.Get(ctx, nil)
-		},
-		close: func() error { w.Stop(); c.Close(); return nil },
-	}, nil
+	return temporalSession(ctx, log, t.Address, t.Batch, flow, func(w worker.Worker) {
+		if by.engine != nil {
+			temporaladapter.Register(w, by.engine)
+		} else {
+			w.RegisterActivityWithOptions(by.charge, activity.RegisterOptions{Name: "charge"})
+		}
+	})
 }
 
 // soon repeats a job of River as the others repeat a step.
@@ -259,26 +207,9 @@ func riverTrial(ctx context.Context, t trial, log *slog.Logger, by step) (sessio
 	if err != nil {
 		return session{}, err
 	}
-	driver := riverpgxv5.New(p)
-	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: log})
-	if err == nil {
-		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
-	}
-	if err == nil { // River rescues the jobs of a killed worker after an hour
-		_, err = p.Exec(ctx, "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('running', 'scheduled', 'retryable')")
-	}
-	if err == nil {
-		_, err = p.Exec(ctx, "DELETE FROM river_leader")
-	}
-	if err != nil {
-		p.Close()
-		return session{}, err
-	}
-	config := &river.Config{
-		Logger: log, Workers: river.NewWorkers(), RetryPolicy: soon{}, JobTimeout: 10 * time.Second, MaxAttempts: 1000,
-		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
-		FetchCooldown: river.FetchCooldownMin, FetchPollInterval: firstRetry,
-	}
+	config := riverConfig(log)
+	config.RetryPolicy, config.JobTimeout, config.MaxAttempts = soon{}, 10*time.Second, 1000
+	config.FetchCooldown, config.FetchPollInterval = river.FetchCooldownMin, firstRetry
 	if by.engine != nil {
 		config.Middleware = []rivertype.Middleware{riveradapter.NewMiddleware(by.engine, riveradapter.Intent[riverJob](func(job riverJob) (intent.WriteIntent, error) {
 			w := job.Order.write()
@@ -286,124 +217,36 @@ func riverTrial(ctx context.Context, t trial, log *slog.Logger, by step) (sessio
 			return w, nil
 		}).Jobs())}
 	}
-	river.AddWorker(config.Workers, river.WorkFunc(func(ctx context.Context, job *river.Job[riverJob]) error { return by.charge(ctx, job.Args.Order) }))
-	c, err := river.NewClient(driver, config)
-	if err != nil {
-		p.Close()
-		return session{}, err
-	}
-	var waiting waiters
-	events, cancel := c.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobCancelled}, ChanSize: 10_000})
-	failed := map[string]bool{}
-	var mu sync.Mutex
-	go func() {
-		for e := range events {
-			var job riverJob
-			if err := json.Unmarshal(e.Job.EncodedArgs, &job); err != nil {
-				log.Error("River: arguments", "error", err)
-			}
-			mu.Lock()
-			failed[job.Order.Reference] = e.Job.State == rivertype.JobStateCancelled
-			mu.Unlock()
-			waiting.end(job.Order.Reference)
-		}
-	}()
-	if err := c.Start(ctx); err != nil {
-		cancel()
-		p.Close()
-		return session{}, err
-	}
-	return session{
-		write: func(ctx context.Context, o order) error {
-			inserted, err := c.Insert(ctx, riverJob{o}, nil)
-			if err != nil || inserted.Job.State == rivertype.JobStateCompleted {
-				return err
-			}
-			if err := waiting.await(ctx, o.Reference); err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if failed[o.Reference] {
-				return errors.New("the job was cancelled")
-			}
-			return nil
-		},
-		close: func() error {
-			ctx, end := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-			defer end()
-			err := c.Stop(ctx)
-			cancel()
-			p.Close()
-			return err
-		},
-	}, nil
+	work := river.WorkFunc(func(ctx context.Context, job *river.Job[riverJob]) error { return by.charge(ctx, job.Args.Order) })
+	return riverSession(ctx, p, config, work, new(waiters), true)
 }
 
 func dbosTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
-	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", ApplicationVersion: "1", DatabaseURL: t.Database, Logger: log})
-	if err != nil {
-		return session{}, err
-	}
-	flow := func(ctx dbos.Context, o order) (string, error) {
+	return dbosSession(ctx, dbos.Config{DatabaseURL: t.Database, Logger: log}, func(ctx dbos.Context, o order) (string, error) {
 		if by.engine != nil {
 			_, err := dbosadapter.Write(ctx, by.engine, "charge", o.write())
 			return o.Reference, err
 		}
 		return dbos.RunAsStep(ctx, func(ctx context.Context) (string, error) { return o.Reference, by.charge(ctx, o) },
 			dbos.WithStepName("charge"), dbos.WithStepMaxRetries(100), dbos.WithStepBaseInterval(firstRetry), dbos.WithStepMaxInterval(lastRetry))
-	}
-	dbos.RegisterWorkflow(c, flow, dbos.WithWorkflowName("charge"))
-	if err := dbos.Launch(c); err != nil {
-		return session{}, err
-	}
-	return session{
-		write: func(_ context.Context, o order) error {
-			h, err := dbos.RunWorkflow(c, flow, o, dbos.WithWorkflowID(o.Reference))
-			if err != nil {
-				return err
-			}
-			_, err = h.GetResult()
-			return err
-		},
-		close: func() error { return dbos.Shutdown(c, 10*time.Second) },
-	}, nil
+	})
 }
 
 func restateTrial(ctx context.Context, t trial, log *slog.Logger, by step) (session, error) {
-	alone := func(ctx restate.Context, o order) (string, error) {
-		return restate.Run(ctx, func(ctx restate.RunContext) (string, error) { return o.Reference, by.charge(ctx, o) },
-			restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
-	}
 	writes := &restateadapter.Writes{Service: "orders-" + t.Batch, Engine: by.engine, Ledger: by.ledger}
-	with := func(ctx restate.Context, o order) (string, error) {
-		w := o.write()
-		w.Workflow = o.Reference // by default the server does not pass the idempotency key on
-		_, err := writes.Do(ctx, "charge", w)
-		return o.Reference, err
-	}
-	flow := alone
-	if by.engine != nil {
-		flow = with
-	}
-	serving, cancel := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	service := server.NewRestate().WithLogger(log.Handler(), true).Bind(
-		restate.NewService(writes.Service).Handler("charge", restate.NewServiceHandler(flow)))
-	go func() { served <- service.Start(serving, t.Service) }()
-	stop := func() error { cancel(); return <-served }
-	if err := registerDeployment(ctx, t.Admin, "http://"+t.Service); err != nil {
-		return session{}, errors.Join(err, stop())
-	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 300}
-	callee := ingress.Service[order, string](ingress.NewClient(t.Address, ingress.WithHttpClient(&http.Client{Transport: transport})), writes.Service, "charge")
-	return session{
-		write: func(ctx context.Context, o order) error {
-			_, err := callee.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
-			return err
-		},
-		close: func() error { transport.CloseIdleConnections(); return stop() },
-	}, nil
+	// By default Restate calls a killed worker again after half a second, and each time after twice as long.
+	again := restate.WithInvocationRetryPolicy(restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
+	return restateSession(ctx, log, t.Address, t.Admin, t.Service, restate.NewService(writes.Service, again).Handler("charge",
+		restate.NewServiceHandler(func(ctx restate.Context, o order) (string, error) {
+			if by.engine != nil {
+				w := o.write()
+				w.Workflow = o.Reference // by default the server does not pass the idempotency key on
+				_, err := writes.Do(ctx, "charge", w)
+				return o.Reference, err
+			}
+			return restate.Run(ctx, func(ctx restate.RunContext) (string, error) { return o.Reference, by.charge(ctx, o) },
+				restate.WithName("charge"), restate.WithInitialRetryInterval(firstRetry), restate.WithMaxRetryInterval(lastRetry))
+		})))
 }
 
 // trialOf is the environment variable with the trial of a worker's process.
@@ -425,7 +268,8 @@ func workerMain(ctx context.Context, out io.Writer) (is bool, err error) {
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return true, err
 	}
-	s, err := openTrial(ctx, t, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	s, err := openTrial(ctx, t, log)
 	if err != nil {
 		return true, err
 	}
@@ -441,6 +285,7 @@ func workerMain(ctx context.Context, out io.Writer) (is bool, err error) {
 			r := report{Order: o.Reference}
 			if err != nil {
 				r.Error = err.Error()
+				log.Error("the workflow failed", "order", o.Reference, "error", err)
 			}
 			mu.Lock()
 			defer mu.Unlock()

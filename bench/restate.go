@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -51,33 +52,39 @@ func openRestate(ctx context.Context, m *machine, d *destination) (session, erro
 	if err != nil {
 		return session{}, err
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
 	ingressURL, adminURL, stopServer, err := startRestate(m)
 	if err != nil {
 		return session{}, err
 	}
-	serving, cancel := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	stop := func() error {
-		// The server first: it holds connections to the service.
-		err := stopServer()
-		cancel()
-		return errors.Join(err, <-served)
-	}
-	service := server.NewRestate().WithLogger(m.log.Handler(), true).Bind(
-		restate.NewService("payments").Handler("charge", restate.NewServiceHandler(func(ctx restate.Context, o order) (string, error) {
+	s, err := restateSession(ctx, m.log, ingressURL, adminURL, fmt.Sprintf("127.0.0.1:%d", ports[0]), restate.NewService("payments").Handler("charge",
+		restate.NewServiceHandler(func(ctx restate.Context, o order) (string, error) {
 			return restate.Run(ctx, func(restate.RunContext) (string, error) {
 				d.send(o.Reference, connectors.Record{})
 				return o.Reference, nil
 			})
 		})))
-	go func() { served <- service.Start(serving, address) }()
+	if err != nil {
+		return session{}, errors.Join(err, stopServer())
+	}
+	stop := s.close
+	s.close = func() error { return errors.Join(stopServer(), stop()) } // the server first: it holds connections to the service
+	return s, nil
+}
+
+// restateSession serves a service at an address, and calls its handler "charge" for each write.
+func restateSession(ctx context.Context, log *slog.Logger, ingressURL, adminURL, address string, service restate.ServiceDefinition) (session, error) {
+	serving, cancel := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	stop := func() error { cancel(); return <-served }
+	go func() {
+		served <- server.NewRestate().WithLogger(log.Handler(), true).Bind(service).Start(serving, address)
+	}()
 	if err := registerDeployment(ctx, adminURL, "http://"+address); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 64} // a connection for each caller, as pools of the others have them
+	transport := &http.Transport{MaxIdleConnsPerHost: 300} // a connection for each caller, as pools of the others have them
 	client := ingress.NewClient(ingressURL, ingress.WithHttpClient(&http.Client{Transport: transport}))
-	charge := ingress.Service[order, string](client, "payments", "charge")
+	charge := ingress.Service[order, string](client, service.Name(), "charge")
 	return session{
 		write: func(ctx context.Context, o order) error {
 			_, err := charge.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))

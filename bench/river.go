@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
+	"github.com/riverqueue/river/rivertype"
 )
 
 // River fetches jobs at most every 100 ms and records completed ones in batches, four times a
@@ -51,7 +53,7 @@ type riverWorker struct {
 	river.WorkerDefaults[riverJob]
 	d     *destination
 	pool  *pgxpool.Pool // nil where River completes the job
-	ended func(reference string)
+	ended func(reference string, err error)
 }
 
 func (w *riverWorker) Work(ctx context.Context, job *river.Job[riverJob]) error {
@@ -64,7 +66,7 @@ func (w *riverWorker) Work(ctx context.Context, job *river.Job[riverJob]) error 
 		return err
 	})
 	if err == nil {
-		w.ended(job.Args.Order.Reference)
+		w.ended(job.Args.Order.Reference, nil)
 	}
 	return err
 }
@@ -78,57 +80,86 @@ func riverOn(ctx context.Context, m *machine, d *destination, tuned bool) (sessi
 	if err != nil {
 		return session{}, errors.Join(err, drop())
 	}
-	undo := func() error { p.Close(); return drop() }
-	driver := riverpgxv5.New(p)
-	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: m.log})
-	if err == nil {
-		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
-	}
-	if err != nil {
-		return session{}, errors.Join(err, undo())
-	}
-	var waiting waiters
-	work := &riverWorker{d: d, ended: waiting.end}
-	config := &river.Config{
-		Logger: m.log, Workers: river.NewWorkers(),
-		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
-	}
+	var ended waiters
+	work, config := &riverWorker{d: d, ended: ended.end}, riverConfig(m.log)
 	if tuned {
 		work.pool = p
 		config.FetchCooldown = river.FetchCooldownMin
 	}
-	river.AddWorker(config.Workers, work)
-	c, err := river.NewClient(driver, config)
+	s, err := riverSession(ctx, p, config, work, &ended, !tuned)
 	if err != nil {
-		return session{}, errors.Join(err, undo())
+		return session{}, errors.Join(err, drop())
 	}
-	if !tuned {
-		events, cancel := c.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted}, ChanSize: 10_000})
-		undo = func() error { cancel(); p.Close(); return drop() }
+	stop := s.close
+	s.close = func() error { return errors.Join(stop(), drop()) }
+	return s, nil
+}
+
+func riverConfig(log *slog.Logger) *river.Config {
+	return &river.Config{
+		Logger: log, Workers: river.NewWorkers(),
+		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 100}},
+	}
+}
+
+// riverSession inserts a job for each write and waits for its end, of which River's events notify the waiters, or the
+// worker itself. It closes the pool.
+func riverSession(ctx context.Context, p *pgxpool.Pool, config *river.Config, work river.Worker[riverJob], ended *waiters, events bool) (session, error) {
+	driver := riverpgxv5.New(p)
+	migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: config.Logger})
+	if err == nil {
+		_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	}
+	if err == nil { // else River rescues the jobs of a killed worker after an hour
+		_, err = p.Exec(ctx, "UPDATE river_job SET state = 'available', scheduled_at = now() WHERE state IN ('running', 'scheduled', 'retryable')")
+	}
+	if err == nil {
+		_, err = p.Exec(ctx, "DELETE FROM river_leader")
+	}
+	river.AddWorker(config.Workers, work)
+	var c *river.Client[pgx.Tx]
+	if err == nil {
+		c, err = river.NewClient(driver, config)
+	}
+	if err != nil {
+		p.Close()
+		return session{}, err
+	}
+	undo := p.Close
+	if events {
+		jobs, cancel := c.SubscribeConfig(&river.SubscribeConfig{Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobCancelled}, ChanSize: 10_000})
+		undo = func() { cancel(); p.Close() }
 		go func() {
-			for e := range events {
+			for e := range jobs {
 				var job riverJob
 				if err := json.Unmarshal(e.Job.EncodedArgs, &job); err != nil {
-					m.log.Error("River: arguments", "error", err)
+					config.Logger.Error("River: arguments", "error", err)
 				}
-				waiting.end(job.Order.Reference)
+				var err error
+				if e.Kind == river.EventKindJobCancelled {
+					err = errors.New("the job was cancelled")
+				}
+				ended.end(job.Order.Reference, err)
 			}
 		}()
 	}
 	if err := c.Start(ctx); err != nil {
-		return session{}, errors.Join(err, undo())
+		undo()
+		return session{}, err
 	}
 	return session{
 		write: func(ctx context.Context, o order) error {
-			if _, err := c.Insert(ctx, riverJob{o}, nil); err != nil {
+			inserted, err := c.Insert(ctx, riverJob{o}, nil)
+			if err != nil || inserted.Job.State == rivertype.JobStateCompleted {
 				return err
 			}
-			return waiting.await(ctx, o.Reference)
+			return ended.await(ctx, o.Reference)
 		},
 		close: func() error {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			defer cancel()
-			return errors.Join(c.Stop(ctx), undo())
+			defer undo()
+			return c.Stop(ctx)
 		},
 	}, nil
 }
@@ -137,33 +168,33 @@ func riverOn(ctx context.Context, m *machine, d *destination, tuned bool) (sessi
 // has none.
 type waiters struct {
 	mu  sync.Mutex
-	all map[string]chan struct{}
+	all map[string]chan error
 }
 
-func (w *waiters) of(name string) chan struct{} {
+func (w *waiters) of(name string) chan error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
-		w.all = map[string]chan struct{}{}
+		w.all = map[string]chan error{}
 	}
 	if w.all[name] == nil {
-		w.all[name] = make(chan struct{}, 1)
+		w.all[name] = make(chan error, 1)
 	}
 	return w.all[name]
 }
 
 // end can be called more than once: jobs are worked at least once.
-func (w *waiters) end(name string) {
+func (w *waiters) end(name string, err error) {
 	select {
-	case w.of(name) <- struct{}{}:
+	case w.of(name) <- err:
 	default:
 	}
 }
 
 func (w *waiters) await(ctx context.Context, name string) error {
 	select {
-	case <-w.of(name):
-		return nil
+	case err := <-w.of(name):
+		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/internal/pgtest"
 	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -30,14 +32,23 @@ var temporalOnPostgres = contender{
 
 const temporalProgram = "temporalserver"
 
-const temporalQueue, temporalNamespace = "bench", "bench"
+const temporalNamespace = "bench"
 
 func openTemporal(ctx context.Context, m *machine, d *destination) (session, error) {
 	address, stop, err := startTemporal(m)
 	if err != nil {
 		return session{}, err
 	}
-	s, err := temporalSession(ctx, m, d, address)
+	charge := func(_ context.Context, o order) (string, error) {
+		d.send(o.Reference, connectors.Record{})
+		return o.Reference, nil
+	}
+	flow := func(ctx workflow.Context, o order) (string, error) {
+		var made string
+		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute}), charge, o).Get(ctx, &made)
+		return made, err
+	}
+	s, err := temporalSession(ctx, m.log, address, "bench", flow, func(w worker.Worker) { w.RegisterActivity(charge) })
 	if err != nil {
 		return session{}, errors.Join(err, stop())
 	}
@@ -85,39 +96,29 @@ func startTemporal(m *machine) (address string, stop func() error, err error) {
 	return fmt.Sprintf("127.0.0.1:%d", ports[0]), func() error { return errors.Join(stopServer(), dropAll()) }, nil
 }
 
-// temporalSession runs a workflow of one activity for each write.
-func temporalSession(ctx context.Context, m *machine, d *destination, address string) (session, error) {
+// temporalSession runs a workflow for each write, on a task queue of its own. What the worker has besides the workflow
+// is registered by register.
+func temporalSession(ctx context.Context, log *slog.Logger, address, queue string, flow any, register func(worker.Worker)) (session, error) {
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var c client.Client
 	err := until(ready, func() (err error) {
-		c, err = client.DialContext(ready, client.Options{HostPort: address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(m.log)})
+		c, err = client.DialContext(ready, client.Options{HostPort: address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(log)})
 		return err
 	})
 	if err != nil {
 		return session{}, fmt.Errorf("dial: %w", err)
 	}
-	charge := func(_ context.Context, o order) (string, error) {
-		d.send(o.Reference, connectors.Record{})
-		return o.Reference, nil
-	}
-	flow := func(ctx workflow.Context, o order) (string, error) {
-		var made string
-		err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute}), charge, o).Get(ctx, &made)
-		return made, err
-	}
-	w := worker.New(c, temporalQueue, worker.Options{})
-	w.RegisterWorkflow(flow)
-	w.RegisterActivity(charge)
+	w := worker.New(c, queue, worker.Options{})
+	w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: "charge"})
+	register(w)
 	_, err = c.WorkflowService().RegisterNamespace(ready, &workflowservice.RegisterNamespaceRequest{
 		Namespace: temporalNamespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	})
-	if err != nil {
-		err = fmt.Errorf("register the namespace: %w", err)
-	} else {
+	if exists := new(serviceerror.NamespaceAlreadyExists); err == nil || errors.As(err, &exists) {
 		// The services learn of a new namespace after some seconds.
 		err = until(ready, func() error {
-			_, err := c.DescribeTaskQueue(ready, temporalQueue, enums.TASK_QUEUE_TYPE_WORKFLOW)
+			_, err := c.DescribeTaskQueue(ready, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 			return err
 		})
 	}
@@ -130,7 +131,13 @@ func temporalSession(ctx context.Context, m *machine, d *destination, address st
 	}
 	return session{
 		write: func(ctx context.Context, o order) error {
-			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: o.Reference, TaskQueue: temporalQueue}, flow, o)
+			id := queue + "-" + o.Reference
+			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+				ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+			}, flow, o)
+			if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
+				run, err = c.GetWorkflow(ctx, id, ""), nil
+			}
 			if err != nil {
 				return err
 			}
