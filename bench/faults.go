@@ -77,31 +77,47 @@ const (
 
 // tally is one cell of the table.
 type tally struct {
-	Duplicates int // orders at the destination beyond the first of each
+	Duplicates int // orders that were made while the destination had one already, or that no trial has
 	Lost       int // orders reported as made that are not there
-	Wrong      int // reports that the destination contradicts: made and not there, or twice; not made and there
+	Wrong      int // reports that the destination contradicts: made and not there, twice or with other fields; not made and there
 	Person     int // orders that wait for a reviewer
-	Open       int // orders without a report
+	Open       int // orders without a report, or reported as not made, which they are not: the destination refuses none
 	Sends      int // requests to make an order
 }
 
 // account compares what was reported of each order with what the destination has.
 func account(w *orders.World, references []string, reported map[string]end) tally {
 	var t tally
+	live := map[string]int{} // one that was taken back since was a duplicate too
 	for _, reference := range references {
-		there := len(w.Records(reference))
-		t.Duplicates += max(0, there-1)
+		live[reference] = 0
+	}
+	for _, e := range w.Effects() {
+		switch n, asked := live[e.OrderID]; {
+		case e.Op == orders.OpDelete:
+			live[e.OrderID]--
+		case e.Op == orders.OpCreate:
+			if live[e.OrderID]++; n > 0 || !asked {
+				t.Duplicates++
+			}
+		}
+	}
+	for _, reference := range references {
+		there := w.Records(reference)
 		switch reported[reference] {
 		case done:
-			if there == 0 {
+			if len(there) == 0 {
 				t.Lost++
 			}
-			if there != 1 {
+			o := newOrder(reference)
+			if len(there) != 1 || there[0].AmountCents() != cents || there[0].Fields["customer"] != o.Customer || there[0].Fields["description"] != o.Description {
 				t.Wrong++
 			}
 		case failed:
-			if there > 0 {
+			if len(there) > 0 {
 				t.Wrong++
+			} else {
+				t.Open++
 			}
 		case person:
 			t.Person++
@@ -144,9 +160,7 @@ func openShop(o orders.Options, wait time.Duration) (*shop, error) {
 		if wait > 0 {
 			<-time.After(wait)
 		}
-		if r.Context().Err() != nil { // the request arrived although its sender is dead
-			r = r.WithContext(context.WithoutCancel(r.Context()))
-		}
+		defer after() // without a response too
 		inner.ServeHTTP(&held{w, after}, r)
 	})}
 	go func() { _ = served.Serve(listener) }() // it ends with Close
@@ -179,7 +193,7 @@ func (s *shop) arrives(r *http.Request) (before, after func()) {
 	case s.posts/killEvery%2 == 0:
 		return s.kill, nothing
 	}
-	return nothing, s.kill
+	return nothing, sync.OnceFunc(s.kill)
 }
 
 // workers runs the process of a trial, and starts another one when it is killed.
@@ -187,6 +201,7 @@ type workers struct {
 	mu       sync.Mutex
 	process  *os.Process
 	ended    bool
+	starts   int
 	reported map[string]end
 	over     chan error
 }
@@ -208,10 +223,11 @@ func startWorkers(t trial, log io.Writer) (*workers, error) {
 			cmd.Stderr = log
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			out, err := cmd.StdoutPipe()
+			started := false
 			if err == nil {
-				err = w.start(cmd)
+				started, err = w.start(cmd)
 			}
-			if err != nil {
+			if !started {
 				w.over <- err
 				return
 			}
@@ -234,17 +250,18 @@ func startWorkers(t trial, log io.Writer) (*workers, error) {
 	return w, nil
 }
 
-func (w *workers) start(cmd *exec.Cmd) error {
+func (w *workers) start(cmd *exec.Cmd) (started bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
-		return nil
+		return false, nil
 	}
 	if err := cmd.Start(); err != nil {
-		return err
+		return false, err
 	}
 	w.process = cmd.Process
-	return nil
+	w.starts++
+	return true, nil
 }
 
 func (w *workers) reports(line []byte) {
@@ -422,11 +439,16 @@ func (s *servers) cell(ctx context.Context, name string, with bool, n int, x tro
 	place.mu.Lock()
 	result.Sends = place.posts
 	place.mu.Unlock()
-	return result, nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if x.kills && result.Sends >= killEvery && w.starts < 2 {
+		err = errors.New("the worker was not killed")
+	}
+	return result, err
 }
 
-// known is what readback's ledger knows of the orders, and whether all is settled: every workflow has ended, or its
-// write waits for a reviewer, and no recheck is due soon.
+// known is what was reported of the orders, but for those of which readback's ledger knows that they wait for a
+// reviewer, and whether all is settled: every other workflow has ended, and no recheck is due soon.
 func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n int) (map[string]end, bool, error) {
 	all, over := map[string]end{}, true
 	search := ledger.Search{Tenant: tenant, Destination: "orders", Limit: 200}
@@ -437,18 +459,14 @@ func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n i
 		}
 		for _, r := range found.Records {
 			reference := r.IdempotencyKey
-			switch status := r.Status(); {
-			case status.Group() == ledger.NeedsReview:
+			switch report, ended := reported[reference]; {
+			case r.Status().Group() == ledger.NeedsReview:
 				all[reference] = person
-			case reported[reference] == "":
-				over = false
-			case status.Group() == ledger.Done:
-				all[reference] = done
-			case r.State == ledger.Settled:
-				all[reference] = failed
+			case ended:
+				all[reference] = report
 			}
 			// The last recheck, for processes that were suspended for a day, is not waited for.
-			over = over && (all[reference] == person || r.State == ledger.Settled && (r.Due.IsZero() || time.Until(r.Due) > longestCell))
+			over = over && (all[reference] == person || all[reference] != "" && r.State == ledger.Settled && (r.Due.IsZero() || time.Until(r.Due) > longestCell))
 		}
 		if search.After = found.Next; search.After == "" {
 			return all, over && len(all) == n, nil
