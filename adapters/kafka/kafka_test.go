@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,68 +16,40 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/readback-go/readback/adapters/kafka"
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/adaptertest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/policies"
 )
 
 func TestMain(m *testing.M) {
 	adaptertest.Main(m, map[string]func(context.Context) error{"broker": broker, "worker": worker})
 }
 
-// Order is what a record holds.
-type Order struct {
-	ID     string `json:"order_id" readback:"key"`
-	Amount int    `json:"amount_cents"`
-}
-
 // charge returns the write of a record, with the ID of its header, if any. Tool "held" needs approval.
 func charge(r *kgo.Record) (intent.WriteIntent, error) {
-	var o Order
+	var o adaptertest.Order
 	if err := json.Unmarshal(r.Value, &o); err != nil {
 		return intent.WriteIntent{}, err
 	}
-	w := intent.WriteIntent{Tenant: "acme", Tool: "charge", Destination: "orders", Kind: orders.Kind, Write: intent.Create}
-	for _, h := range r.Headers {
-		switch h.Key {
-		case "held":
-			w.Tool = "held"
-		case "id":
-			w.Workflow = string(h.Value)
-		}
+	tool := "charge"
+	if header(r, "held") != "" {
+		tool = "held"
 	}
-	return intent.From(w, o)
+	w, err := adaptertest.Charge(tool, o)
+	w.Workflow = header(r, "id")
+	return w, err
 }
 
 const group = "writes"
 
-// bench is a cluster and an engine before a destination.
+// bench is a cluster, and an engine before a destination.
 type bench struct {
-	t       *testing.T
+	*adaptertest.Bench
 	network kfake.VirtualNetwork
 	cluster *kfake.Cluster
-	world   *orders.World
-	ledger  *ledger.Memory
-	down    atomic.Bool // the ledger records nothing
-	engine  *engine.Engine
 	client  *kgo.Client // produces
-}
-
-// outage is a ledger that is down at times.
-type outage struct {
-	ledger.Ledger
-	down *atomic.Bool
-}
-
-func (o outage) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
-	if o.down.Load() {
-		return ledger.Record{}, false, ledger.ErrUnavailable
-	}
-	return o.Ledger.Reserve(ctx, r)
 }
 
 // inBubble runs a test with a cluster in this process, in virtual time. The topic orders has two
@@ -87,33 +57,24 @@ func (o outage) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Recor
 func inBubble(t *testing.T, test func(t *testing.T, b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, ledger: ledger.NewMemory()}
+		b := &bench{Bench: adaptertest.NewBench(t)}
 		var err error
 		if b.cluster, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.ListenFn(b.network.Listen), kfake.SeedTopics(2, "orders"), kfake.SeedTopics(1, "dead", "results")); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(b.cluster.Close)
-		if b.world, err = orders.New(orders.Plain.Options()); err != nil {
-			t.Fatal(err)
-		}
-		var reg connectors.Registry
-		if err := reg.Register("orders", b.world.Destination()); err != nil {
-			t.Fatal(err)
-		}
-		b.engine = engine.New(outage{b.ledger, &b.down}, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "held", Within: 30 * 24 * time.Hour}}})
-		t.Cleanup(b.engine.Close)
 		b.client = b.connect(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		test(t, b)
 	})
 }
 
 func (b *bench) connect(o ...kgo.Opt) *kgo.Client {
-	b.t.Helper()
+	b.T.Helper()
 	c, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.cluster.ListenAddrs()...), kgo.Dialer(b.network.DialContext)}, o...)...)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
-	b.t.Cleanup(c.Close)
+	b.T.Cleanup(c.Close)
 	return c
 }
 
@@ -125,68 +86,41 @@ func member(group string) []kgo.Opt {
 
 // run consumes and works until the test ends, or stop is called.
 func (b *bench) run(group string, o kafka.Options) (stop func()) {
-	b.t.Helper()
+	b.T.Helper()
 	if o.Intent == nil {
 		o.Intent = charge
 	}
 	o.DeadLetters = "dead"
 	client := b.connect(member(group)...)
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	for _, part := range []func() error{
-		func() error { return kafka.Consume(ctx, client, b.engine, o) },
-		func() error { return b.engine.Work(ctx, &engine.WorkOptions{Idle: time.Minute}) },
-	} {
-		wg.Go(func() {
-			if err := part(); err != nil {
-				b.t.Error(err)
-			}
-		})
-	}
-	stop = sync.OnceFunc(func() { cancel(); wg.Wait(); client.Close() })
-	b.t.Cleanup(stop)
-	return stop
+	end := b.Run(
+		func(ctx context.Context) error { return kafka.Consume(ctx, client, b.Engine, o) },
+		func(ctx context.Context) error { return b.Engine.Work(ctx, &engine.WorkOptions{Idle: time.Minute}) })
+	return func() { end(); client.Close() }
 }
 
-// results produces results until stop is called.
+// results produces results until the test ends, or stop is called.
 func (b *bench) results() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := kafka.Results(ctx, b.client, b.ledger, "results", "acme"); err != nil {
-			b.t.Error(err)
-		}
-	})
-	time.Sleep(2 * time.Second) // a new subscriber gets what happens from then on
-	return func() { cancel(); wg.Wait() }
+	stop = b.Run(func(ctx context.Context) error { return kafka.Results(ctx, b.client, b.Ledger, "results", "acme") })
+	synctest.Wait() // it is subscribed
+	return stop
 }
 
 // produce appends a record to a partition of orders.
 func (b *bench) produce(partition int32, value string, header ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	r := &kgo.Record{Topic: "orders", Partition: partition, Value: []byte(value)}
 	for i := 0; i < len(header); i += 2 {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: header[i], Value: []byte(header[i+1])})
 	}
-	if err := b.client.ProduceSync(b.t.Context(), r).FirstErr(); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bench) eventually(what string, is func() bool) {
-	b.t.Helper()
-	for deadline := time.Now().Add(2 * time.Hour); !is(); {
-		if time.Now().After(deadline) {
-			b.t.Fatal("not reached: " + what)
-		}
-		time.Sleep(100 * time.Millisecond)
+	if err := b.client.ProduceSync(b.T.Context(), r).FirstErr(); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
 // committed waits until the group has committed everything of orders.
 func (b *bench) committed(group string) {
-	b.t.Helper()
-	b.eventually("everything is committed", func() bool {
+	b.T.Helper()
+	b.Eventually("everything is committed", func() bool {
 		for p := range int32(2) {
 			if info := b.cluster.PartitionInfo("orders", p); b.offset(group, p) < info.HighWatermark && info.HighWatermark > 0 {
 				return false
@@ -205,38 +139,14 @@ func (b *bench) offset(group string, partition int32) int64 {
 	return info.Commits["orders"][partition].Offset
 }
 
-// status waits until a write of an order has a status, and returns it.
-func (b *bench) status(id string, is ledger.Status) (found ledger.Record) {
-	b.t.Helper()
-	b.eventually(id+" is "+string(is), func() bool {
-		for _, r := range b.all() {
-			if r.Status() == is && strings.Contains(string(r.Intent), `"`+id+`"`) {
-				found = r
-				return true
-			}
-		}
-		return false
-	})
-	return found
-}
-
-func (b *bench) all() []ledger.Record {
-	b.t.Helper()
-	all, err := b.ledger.List(context.Background(), ledger.Filter{Tenant: "acme"})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return all
-}
-
 // read returns all n records of a topic with one partition.
 func (b *bench) read(topic string, n int) (all []*kgo.Record) {
-	b.t.Helper()
-	b.eventually(fmt.Sprintf("%d records of %s", n, topic), func() bool { return b.cluster.PartitionInfo(topic, 0).HighWatermark == int64(n) })
+	b.T.Helper()
+	b.Eventually(fmt.Sprintf("%d records of %s", n, topic), func() bool { return b.cluster.PartitionInfo(topic, 0).HighWatermark == int64(n) })
 	c := b.connect(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	defer c.Close()
 	for len(all) < n {
-		all = append(all, c.PollFetches(b.t.Context()).Records()...)
+		all = append(all, c.PollFetches(b.T.Context()).Records()...)
 	}
 	return all
 }
@@ -250,37 +160,20 @@ func header(r *kgo.Record, key string) string {
 	return ""
 }
 
-func (b *bench) approve(id ledger.ID) {
-	b.t.Helper()
-	ann := engine.As(context.Background(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
-	if _, err := b.engine.Resolve(ann, "acme", id, engine.Decision{Word: engine.WordApprove, By: "ann", Reason: "checked"}); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bench) once(ids ...string) {
-	b.t.Helper()
-	for _, id := range ids {
-		if n := len(b.world.Records(id)); n != 1 {
-			b.t.Errorf("%d records of %s; want 1", n, id)
-		}
-	}
-}
-
 // A lost response is read back, and the result is produced under the write's ID.
 func TestLostAnswer(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("settled %t", settled), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				if err := b.world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
+				if err := b.World.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 					t.Fatal(err)
 				}
 				b.run(group, kafka.Options{Settled: settled})
-				defer b.results()()
+				b.results()
 				b.produce(1, `{"order_id": "A-1", "amount_cents": 1999}`)
-				rec := b.status("A-1", ledger.Verified)
+				rec := b.Status("A-1", ledger.Verified)
 				b.committed(group)
-				b.once("A-1")
+				b.Once("A-1")
 				if rec.Sends != 1 || rec.Step != "orders" || !strings.HasPrefix(rec.Workflow, "kafka:orders/1/0/") {
 					t.Errorf("%d sends, workflow %q, step %q", rec.Sends, rec.Workflow, rec.Step)
 				}
@@ -304,14 +197,14 @@ func TestRepeatedRecords(t *testing.T) {
 		stop()
 		stop = b.run("another", kafka.Options{})
 		b.committed("another")
-		b.status("A-1", ledger.Verified)
-		b.status("A-2", ledger.Verified)
-		b.once("A-1", "A-2")
-		if n := len(b.all()); n != 2 {
+		b.Status("A-1", ledger.Verified)
+		b.Status("A-2", ledger.Verified)
+		b.Once("A-1", "A-2")
+		if n := len(b.All()); n != 2 {
 			t.Errorf("%d writes; want 2", n)
 		}
 		stop()
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // the topic is made again at another time
 		if err := b.cluster.DeleteTopic("orders"); err != nil {
 			t.Fatal(err)
 		}
@@ -321,8 +214,8 @@ func TestRepeatedRecords(t *testing.T) {
 		b.client = b.connect(kgo.RecordPartitioner(kgo.ManualPartitioner()))
 		b.run("third", kafka.Options{})
 		b.produce(0, `{"order_id": "A-3", "amount_cents": 1999}`)
-		b.status("A-3", ledger.Verified)
-		b.once("A-1", "A-2", "A-3")
+		b.Status("A-3", ledger.Verified)
+		b.Once("A-1", "A-2", "A-3")
 		b.read("dead", 0)
 	})
 }
@@ -333,8 +226,8 @@ func TestNames(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.run(group, kafka.Options{})
 		b.produce(0, `{"order_id": "A-1"}`)
-		b.produce(0, `{"order_id": "A-2"}`, "id", strings.TrimPrefix(b.status("A-1", ledger.Verified).Workflow, "kafka:orders/"))
-		b.status("A-2", ledger.Verified)
+		b.produce(0, `{"order_id": "A-2"}`, "id", strings.TrimPrefix(b.Status("A-1", ledger.Verified).Workflow, "kafka:orders/"))
+		b.Status("A-2", ledger.Verified)
 		b.read("dead", 0)
 	})
 }
@@ -351,21 +244,21 @@ func TestDecisionDaysLater(t *testing.T) {
 					b.produce(0, fmt.Sprintf(`{"order_id": "A-%d", "amount_cents": 2}`, i))
 				}
 				b.produce(1, `{"order_id": "B-1", "amount_cents": 3}`)
-				held := b.status("H-1", ledger.StatusHeld)
-				b.status("B-1", ledger.Verified)
+				held := b.Status("H-1", ledger.StatusHeld)
+				b.Status("B-1", ledger.Verified)
 				time.Sleep(2 * 24 * time.Hour)
 				want := 1 + 50
 				if settled {
 					want = 1
 				}
-				if n := len(b.world.Effects()); n != want || b.offset(group, 0) == 51 != !settled {
+				if n := len(b.World.Effects()); n != want || b.offset(group, 0) == 51 != !settled {
 					t.Errorf("%d effects before the decision, offset %d; want %d", n, b.offset(group, 0), want)
 				}
-				b.approve(held.ID)
+				b.Decide(held.ID, engine.WordApprove)
 				b.committed(group)
-				b.status("A-49", ledger.Verified)
-				b.status("H-1", ledger.Verified)
-				effects := b.world.Effects()
+				b.Status("A-49", ledger.Verified)
+				b.Status("H-1", ledger.Verified)
+				effects := b.World.Effects()
 				if len(effects) != 52 {
 					t.Fatalf("%d effects; want 52", len(effects))
 				}
@@ -384,7 +277,7 @@ func TestLedgerUnavailable(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("settled %t", settled), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				b.down.Store(true)
+				b.Down.Store(true)
 				stop := b.run(group, kafka.Options{Settled: settled})
 				b.produce(0, `{"order_id": "A-1", "amount_cents": 1999}`)
 				time.Sleep(time.Minute)
@@ -394,10 +287,10 @@ func TestLedgerUnavailable(t *testing.T) {
 				}
 				b.run(group, kafka.Options{Settled: settled})
 				time.Sleep(time.Minute)
-				b.down.Store(false)
-				b.status("A-1", ledger.Verified)
+				b.Down.Store(false)
+				b.Status("A-1", ledger.Verified)
 				b.committed(group)
-				b.once("A-1")
+				b.Once("A-1")
 				b.read("dead", 0)
 			})
 		})
@@ -414,7 +307,7 @@ func TestCommitIsRepeated(t *testing.T) {
 		if n := refused.Hits(); n != 2 {
 			t.Errorf("%d commits were refused; want 2", n)
 		}
-		b.once("A-1")
+		b.Once("A-1")
 	})
 }
 
@@ -457,8 +350,8 @@ func TestDeadLetters(t *testing.T) {
 				b.produce(0, `{"order_id": "A-1", "amount_cents": 1999}`, "id", "order-1", "good", "1")
 				b.produce(0, c.value, c.header...)
 				b.produce(0, `{"order_id": "A-3", "amount_cents": 1999}`, "good", "1")
-				b.status("A-1", ledger.Verified)
-				b.status("A-3", ledger.Verified)
+				b.Status("A-1", ledger.Verified)
+				b.Status("A-3", ledger.Verified)
 				b.committed(group)
 				letter := b.read("dead", 1)[0]
 				if string(letter.Value) != c.value || !strings.Contains(header(letter, kafka.Reason), c.reason) || header(letter, kafka.From) != "orders/0/1" {
@@ -467,8 +360,8 @@ func TestDeadLetters(t *testing.T) {
 				if len(c.header) > 0 && header(letter, c.header[0]) != c.header[1] {
 					t.Errorf("a header is lost: %s", letter.Headers)
 				}
-				b.once("A-1", "A-3")
-				if n := len(b.world.Effects()); n != 2 {
+				b.Once("A-1", "A-3")
+				if n := len(b.World.Effects()); n != 2 {
 					t.Errorf("%d effects; want 2", n)
 				}
 			})
@@ -500,7 +393,7 @@ func TestRefusedClients(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				if err := kafka.Consume(ctx, b.connect(c.client...), b.engine, c.o); err == nil || !strings.Contains(err.Error(), c.problem) {
+				if err := kafka.Consume(ctx, b.connect(c.client...), b.Engine, c.o); err == nil || !strings.Contains(err.Error(), c.problem) {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -532,10 +425,10 @@ func TestClientClosed(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
-			ended <- kafka.Consume(ctx, client, b.engine, kafka.Options{Intent: charge, DeadLetters: "dead", Settled: true})
+			ended <- kafka.Consume(ctx, client, b.Engine, kafka.Options{Intent: charge, DeadLetters: "dead", Settled: true})
 		}()
 		b.produce(0, `{"order_id": "H-1", "amount_cents": 1}`, "held", "1")
-		b.status("H-1", ledger.StatusHeld)
+		b.Status("H-1", ledger.StatusHeld)
 		client.Close()
 		select {
 		case err := <-ended:

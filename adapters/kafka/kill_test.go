@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +15,6 @@ import (
 
 	"github.com/readback-go/readback/adapters/kafka"
 	"github.com/readback-go/readback/internal/adaptertest"
-	"github.com/readback-go/readback/internal/need"
-	"github.com/readback-go/readback/ledger"
 )
 
 // broker is the cluster as a process of its own, which keeps its files.
@@ -68,82 +65,38 @@ func worker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 2)
-	go func() {
-		ended <- kafka.Consume(ctx, client, w.Engine, kafka.Options{Intent: charge, DeadLetters: "dead", Settled: os.Getenv("KAFKA_SETTLED") != ""})
-	}()
-	go func() { ended <- w.Engine.Work(ctx, nil) }()
-	for {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended early: %w", err)
-		case <-time.After(20 * time.Millisecond):
+	done := func() (bool, error) {
+		if client.CommittedOffsets()["orders"][0].Offset < int64(len(adaptertest.Bodies)) {
+			return false, nil
 		}
-		if at := client.CommittedOffsets()["orders"][0]; at.Offset < 3 {
-			continue
-		}
-		all, err := w.Ledger.List(ctx, ledger.Filter{Tenant: "acme"}) // what is committed is in it
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(all, func(r ledger.Record) bool { return r.State != ledger.Settled }) {
-			return nil
-		}
+		return w.AllSettled(ctx) // what is committed is in the ledger
 	}
+	return w.Work(ctx, done, func(ctx context.Context) error {
+		return kafka.Consume(ctx, client, w.Engine, kafka.Options{Intent: charge, DeadLetters: "dead", Settled: w.Settled})
+	})
 }
 
 // The worker, or the broker, is killed at each call of the worker: of two orders and a bad record
 // between them, each order is made once, and the bad record becomes a dead letter.
-func TestKilled(t *testing.T) {
-	need.Long(t)
-	for _, settled := range []string{"", "1"} {
-		for _, who := range []string{"worker", "broker"} {
-			t.Run(fmt.Sprintf("settled %t, the %s is killed", settled != "", who), func(t *testing.T) {
-				points := 0
-				t.Run("undisturbed", func(t *testing.T) { points = killed(t, settled, "", 0) })
-				for n := 1; n <= points; n += need.OneIn(3) {
-					t.Run(fmt.Sprint("point ", n), func(t *testing.T) { t.Parallel(); killed(t, settled, who, n) })
-				}
-			})
-		}
-	}
-}
+func TestKilled(t *testing.T) { adaptertest.Killed(t, killed) }
 
-// killed runs one scene, in which one is killed at the nth point. It returns the number of points.
-func killed(t *testing.T, settled, who string, nth int) (points int) {
-	s := adaptertest.NewScene(t)
+func killed(t *testing.T, k *adaptertest.Kill) {
 	dir := filepath.Join(t.TempDir(), "kafka")
-	server, at := s.Serve(t, "broker", "KAFKA_DIR="+dir, "KAFKA_PORT=0")
+	server, at := k.Serve(t, "broker", "KAFKA_DIR="+dir, "KAFKA_PORT=0")
 	client, err := kgo.NewClient(kgo.SeedBrokers(at), kgo.ConsumeTopics("dead"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, value := range []string{`{"order_id": "A-1", "amount_cents": 1999}`, `no order`, `{"order_id": "A-2", "amount_cents": 1999}`} {
+	for _, value := range adaptertest.Bodies {
 		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "orders", Value: []byte(value)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := []string{"KAFKA_AT=" + at, "KAFKA_SETTLED=" + settled}
-	point := s.Run(t, "worker", env, func(n int, point string) bool {
-		points = n
-		if n != nth || who == "worker" {
-			return n == nth
-		}
-		t.Log("the broker is killed", point)
+	k.Work(t, func() {
 		server.Kill()
-		server, _ = s.Serve(t, "broker", "KAFKA_DIR="+dir, "KAFKA_PORT="+at[strings.LastIndex(at, ":")+1:])
-		return false
-	})
-	if point != "" {
-		t.Log("the worker was killed", point)
-		s.Run(t, "worker", env, nil)
-	}
-	if sum := s.World.Summary("A-1", "A-2"); sum.Duplicates != 0 || len(sum.Lost) != 0 {
-		t.Errorf("%+v", sum)
-	}
+		server, _ = k.Serve(t, "broker", "KAFKA_DIR="+dir, "KAFKA_PORT="+at[strings.LastIndex(at, ":")+1:])
+	}, "KAFKA_AT="+at)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var letters []*kgo.Record
@@ -153,5 +106,4 @@ func killed(t *testing.T, settled, who string, nth int) (points int) {
 	if len(letters) == 0 || string(letters[0].Value) != "no order" || !strings.Contains(header(letters[0], kafka.Reason), "invalid character") {
 		t.Errorf("the dead letters are %+v", letters)
 	}
-	return points
 }

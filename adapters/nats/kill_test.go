@@ -2,10 +2,8 @@ package nats_test
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +13,6 @@ import (
 
 	"github.com/readback-go/readback/adapters/nats"
 	"github.com/readback-go/readback/internal/adaptertest"
-	"github.com/readback-go/readback/internal/need"
-	"github.com/readback-go/readback/ledger"
 )
 
 // halting is a consumer whose messages halt the worker around each acknowledgement.
@@ -74,59 +70,28 @@ func worker(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	settled := os.Getenv("NATS_SETTLED") != ""
-	from, err := consumerOf(ctx, js, settled)
+	from, err := consumerOf(ctx, js, w.Settled)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 2)
-	go func() {
-		ended <- nats.Consume(ctx, haltingStream{js, w}, halting{from, w}, w.Engine, nats.Options{Intent: charge, DeadLetters: "dead.orders", Settled: settled})
-	}()
-	go func() { ended <- w.Engine.Work(ctx, nil) }()
-	for {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended early: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	done := func() (bool, error) {
 		if !done(ctx, js) {
-			continue
+			return false, nil
 		}
-		all, err := w.Ledger.List(ctx, ledger.Filter{Tenant: "acme"}) // what is acknowledged is in it
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(all, func(r ledger.Record) bool { return r.State != ledger.Settled }) {
-			return nil
-		}
+		return w.AllSettled(ctx) // what is acknowledged is in the ledger
 	}
+	return w.Work(ctx, done, func(ctx context.Context) error {
+		return nats.Consume(ctx, haltingStream{js, w}, halting{from, w}, w.Engine, nats.Options{Intent: charge, DeadLetters: "dead.orders", Settled: w.Settled})
+	})
 }
 
 // The worker, or the server of NATS, is killed at each call of the worker: of two orders and a bad
 // message between them, each order is made once, and the bad message becomes a dead letter.
-func TestKilled(t *testing.T) {
-	need.Long(t)
-	for _, settled := range []string{"", "1"} {
-		for _, who := range []string{"worker", "server"} {
-			t.Run(fmt.Sprintf("settled %t, the %s is killed", settled != "", who), func(t *testing.T) {
-				points := 0
-				t.Run("undisturbed", func(t *testing.T) { points = killed(t, settled, "", 0) })
-				for n := 1; n <= points; n += need.OneIn(3) {
-					t.Run(fmt.Sprint("point ", n), func(t *testing.T) { t.Parallel(); killed(t, settled, who, n) })
-				}
-			})
-		}
-	}
-}
+func TestKilled(t *testing.T) { adaptertest.Killed(t, killed) }
 
-// killed runs one scene, in which one is killed at the nth point. It returns the number of points.
-func killed(t *testing.T, settled, who string, nth int) (points int) {
-	s := adaptertest.NewScene(t)
+func killed(t *testing.T, k *adaptertest.Kill) {
 	dir := t.TempDir()
-	server, at := s.Serve(t, "server", "NATS_DIR="+dir, "NATS_PORT=-1")
+	server, at := k.Serve(t, "server", "NATS_DIR="+dir, "NATS_PORT=-1")
 	where, err := url.Parse(at)
 	if err != nil {
 		t.Fatal(err)
@@ -139,32 +104,18 @@ func killed(t *testing.T, settled, who string, nth int) (points int) {
 	if err := streams(t.Context(), js); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := consumerOf(t.Context(), js, settled != ""); err != nil {
+	if _, err := consumerOf(t.Context(), js, k.Settled); err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range []string{`{"order_id": "A-1", "amount_cents": 1999}`, `no order`, `{"order_id": "A-2", "amount_cents": 1999}`} {
+	for _, data := range adaptertest.Bodies {
 		if _, err := js.Publish(t.Context(), "orders.new", []byte(data)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	env := []string{"NATS_URL=" + at, "NATS_SETTLED=" + settled}
-	point := s.Run(t, "worker", env, func(n int, point string) bool {
-		points = n
-		if n != nth || who == "worker" {
-			return n == nth
-		}
-		t.Log("the server is killed", point)
+	k.Work(t, func() {
 		server.Kill()
-		server, _ = s.Serve(t, "server", "NATS_DIR="+dir, "NATS_PORT="+where.Port())
-		return false
-	})
-	if point != "" {
-		t.Log("the worker was killed", point)
-		s.Run(t, "worker", env, nil)
-	}
-	if sum := s.World.Summary("A-1", "A-2"); sum.Duplicates != 0 || len(sum.Lost) != 0 {
-		t.Errorf("%+v", sum)
-	}
+		server, _ = k.Serve(t, "server", "NATS_DIR="+dir, "NATS_PORT="+where.Port())
+	}, "NATS_URL="+at)
 	dead, err := js.Stream(t.Context(), "DEAD")
 	if err != nil {
 		t.Fatal(err)
@@ -173,5 +124,4 @@ func killed(t *testing.T, settled, who string, nth int) (points int) {
 	if err != nil || string(letter.Data) != "no order" || !strings.Contains(letter.Header.Get(nats.Reason), "invalid character") {
 		t.Errorf("the dead letter is %+v, %v", letter, err)
 	}
-	return points
 }

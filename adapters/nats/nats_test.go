@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,24 +17,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/readback-go/readback/adapters/nats"
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/adaptertest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/policies"
 )
-
-// Order is what a message holds.
-type Order struct {
-	ID     string `json:"order_id" readback:"key"`
-	Amount int    `json:"amount_cents"`
-}
 
 // charge returns the write of a message. Tool "held" needs approval.
 func charge(m jetstream.Msg) (intent.WriteIntent, error) {
-	var o Order
+	var o adaptertest.Order
 	if err := json.Unmarshal(m.Data(), &o); err != nil {
 		return intent.WriteIntent{}, err
 	}
@@ -43,7 +34,7 @@ func charge(m jetstream.Msg) (intent.WriteIntent, error) {
 	if m.Headers().Get("Held") != "" {
 		tool = "held"
 	}
-	return intent.From(intent.WriteIntent{Tenant: "acme", Tool: tool, Destination: "orders", Kind: orders.Kind, Write: intent.Create}, o)
+	return adaptertest.Charge(tool, o)
 }
 
 // startServer starts a server of NATS in this process.
@@ -62,11 +53,8 @@ func startServer(o *server.Options) (*server.Server, error) {
 
 // bench is a server, its streams, and an engine before a destination.
 type bench struct {
-	t      *testing.T
-	world  *orders.World
-	ledger *ledger.Memory
-	engine *engine.Engine
-	js     jetstream.JetStream
+	*adaptertest.Bench
+	js jetstream.JetStream
 }
 
 // inBubble runs a test with a server in this process, in virtual time.
@@ -89,17 +77,7 @@ func newBench(t *testing.T) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	world, err := orders.New(orders.Plain.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var reg connectors.Registry
-	if err := reg.Register("orders", world.Destination()); err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{t: t, world: world, ledger: ledger.NewMemory()}
-	b.engine = engine.New(b.ledger, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "held", Within: 30 * 24 * time.Hour}}})
-	t.Cleanup(b.engine.Close)
+	b := &bench{Bench: adaptertest.NewBench(t)}
 	if b.js, err = jetstream.New(conn); err != nil {
 		t.Fatal(err)
 	}
@@ -127,73 +105,44 @@ func consumerOf(ctx context.Context, js jetstream.JetStream, settled bool) (jets
 	return js.CreateOrUpdateConsumer(ctx, "ORDERS", c)
 }
 
-// run consumes, works and publishes results until the test ends, or stop is called.
+// run consumes and works until the test ends, or stop is called.
 func (b *bench) run(o nats.Options) (stop func()) {
-	b.t.Helper()
-	from, err := consumerOf(b.t.Context(), b.js, o.Settled)
+	b.T.Helper()
+	from, err := consumerOf(b.T.Context(), b.js, o.Settled)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	if o.Intent == nil {
 		o.Intent = charge
 	}
 	o.DeadLetters = "dead.orders"
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	for _, part := range []func() error{
-		func() error { return nats.Consume(ctx, b.js, from, b.engine, o) },
-		func() error { return b.engine.Work(ctx, &engine.WorkOptions{Idle: time.Minute}) },
-	} {
-		wg.Go(func() {
-			if err := part(); err != nil {
-				b.t.Error(err)
-			}
-		})
-	}
-	stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
-	b.t.Cleanup(stop)
+	return b.Run(
+		func(ctx context.Context) error { return nats.Consume(ctx, b.js, from, b.Engine, o) },
+		func(ctx context.Context) error { return b.Engine.Work(ctx, &engine.WorkOptions{Idle: time.Minute}) })
+}
+
+// results publishes results until the test ends, or stop is called.
+func (b *bench) results() (stop func()) {
+	stop = b.Run(func(ctx context.Context) error { return nats.Results(ctx, b.js, b.Ledger, "results.orders", "acme") })
+	synctest.Wait() // it is subscribed
 	return stop
 }
 
-// results publishes results until stop is called.
-func (b *bench) results() (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := nats.Results(ctx, b.js, b.ledger, "results.orders", "acme"); err != nil {
-			b.t.Error(err)
-		}
-	})
-	time.Sleep(2 * time.Second) // a new subscriber gets what happens from then on
-	return func() { cancel(); wg.Wait() }
-}
-
 func (b *bench) publish(data string, header ...string) {
-	b.t.Helper()
+	b.T.Helper()
 	m := &natsgo.Msg{Subject: "orders.new", Data: []byte(data), Header: natsgo.Header{}}
 	for i := 0; i < len(header); i += 2 {
 		m.Header.Set(header[i], header[i+1])
 	}
-	if _, err := b.js.PublishMsg(b.t.Context(), m); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(2 * time.Hour); !is(); {
-		if time.Now().After(deadline) {
-			t.Fatal("not reached: " + what)
-		}
-		time.Sleep(100 * time.Millisecond)
+	if _, err := b.js.PublishMsg(b.T.Context(), m); err != nil {
+		b.T.Fatal(err)
 	}
 }
 
 // acknowledged waits until the consumer has acknowledged all messages.
 func (b *bench) acknowledged() {
-	b.t.Helper()
-	eventually(b.t, "all messages are acknowledged", func() bool { return done(b.t.Context(), b.js) })
+	b.T.Helper()
+	b.Eventually("all messages are acknowledged", func() bool { return done(b.T.Context(), b.js) })
 }
 
 func done(ctx context.Context, js jetstream.JetStream) bool {
@@ -205,44 +154,16 @@ func done(ctx context.Context, js jetstream.JetStream) bool {
 	return info.NumPending == 0 && info.NumAckPending == 0
 }
 
-// status waits until a write of an order has a status, and returns it.
-func (b *bench) status(id string, is ledger.Status) ledger.Record {
-	b.t.Helper()
-	var found ledger.Record
-	eventually(b.t, id+" is "+string(is), func() bool {
-		all, err := b.ledger.List(b.t.Context(), ledger.Filter{Tenant: "acme"})
-		if err != nil {
-			b.t.Fatal(err)
-		}
-		for _, r := range all {
-			if r.Status() == is && strings.Contains(string(r.Intent), `"`+id+`"`) {
-				found = r
-				return true
-			}
-		}
-		return false
-	})
-	return found
-}
-
-func (b *bench) writes() int {
-	all, err := b.ledger.List(b.t.Context(), ledger.Filter{Tenant: "acme"})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return len(all)
-}
-
 // letters are the messages of a stream.
 func (b *bench) letters(stream string, n int) (all []*jetstream.RawStreamMsg) {
-	b.t.Helper()
-	s, err := b.js.Stream(b.t.Context(), stream)
+	b.T.Helper()
+	s, err := b.js.Stream(b.T.Context(), stream)
 	if err != nil {
-		b.t.Fatal(err)
+		b.T.Fatal(err)
 	}
 	for seq := 1; seq <= n; seq++ {
-		eventually(b.t, fmt.Sprintf("message %d of %s", seq, stream), func() bool {
-			m, err := s.GetMsg(b.t.Context(), uint64(seq))
+		b.Eventually(fmt.Sprintf("message %d of %s", seq, stream), func() bool {
+			m, err := s.GetMsg(b.T.Context(), uint64(seq))
 			if err != nil {
 				return false
 			}
@@ -250,19 +171,10 @@ func (b *bench) letters(stream string, n int) (all []*jetstream.RawStreamMsg) {
 			return true
 		})
 	}
-	if info, err := s.Info(b.t.Context()); err != nil || info.State.Msgs != uint64(n) {
-		b.t.Fatalf("%s has %d messages, %v; want %d", stream, info.State.Msgs, err, n)
+	if info, err := s.Info(b.T.Context()); err != nil || info.State.Msgs != uint64(n) {
+		b.T.Fatalf("%s has %d messages, %v; want %d", stream, info.State.Msgs, err, n)
 	}
 	return all
-}
-
-func (b *bench) once(ids ...string) {
-	b.t.Helper()
-	for _, id := range ids {
-		if n := len(b.world.Records(id)); n != 1 {
-			b.t.Errorf("%d records of %s; want 1", n, id)
-		}
-	}
 }
 
 // A lost response is read back, and the result is published under the write's ID.
@@ -270,15 +182,15 @@ func TestLostAnswer(t *testing.T) {
 	for _, settled := range []bool{false, true} {
 		t.Run(fmt.Sprintf("settled %t", settled), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
-				if err := b.world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
+				if err := b.World.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 					t.Fatal(err)
 				}
 				b.run(nats.Options{Settled: settled})
-				defer b.results()()
+				b.results()
 				b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
-				rec := b.status("A-1", ledger.Verified)
+				rec := b.Status("A-1", ledger.Verified)
 				b.acknowledged()
-				b.once("A-1")
+				b.Once("A-1")
 				if rec.Sends != 1 || rec.Step != "orders.new" || !strings.HasPrefix(rec.Workflow, "nats:ORDERS/1/") {
 					t.Errorf("%d sends, workflow %q, step %q", rec.Sends, rec.Workflow, rec.Step)
 				}
@@ -297,8 +209,8 @@ func TestRepeatedMessages(t *testing.T) {
 		stop := b.run(nats.Options{})
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`, jetstream.MsgIDHeader, "order-1")
 		b.publish(`{"order_id": "A-2", "amount_cents": 1999}`)
-		b.status("A-1", ledger.Verified)
-		b.status("A-2", ledger.Verified)
+		b.Status("A-1", ledger.Verified)
+		b.Status("A-2", ledger.Verified)
 		b.acknowledged()
 		time.Sleep(150 * time.Millisecond) // the server forgets the ID of the first message
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`, jetstream.MsgIDHeader, "order-1")
@@ -310,8 +222,8 @@ func TestRepeatedMessages(t *testing.T) {
 		}
 		b.run(nats.Options{})
 		b.acknowledged()
-		b.once("A-1", "A-2")
-		if n := b.writes(); n != 2 {
+		b.Once("A-1", "A-2")
+		if n := len(b.All()); n != 2 {
 			t.Errorf("%d writes; want 2", n)
 		}
 		b.letters("DEAD", 0)
@@ -323,7 +235,7 @@ func TestStreamMadeAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		stop := b.run(nats.Options{})
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
-		b.status("A-1", ledger.Verified)
+		b.Status("A-1", ledger.Verified)
 		b.acknowledged()
 		stop()
 		if err := b.js.DeleteStream(t.Context(), "ORDERS"); err != nil {
@@ -334,8 +246,8 @@ func TestStreamMadeAgain(t *testing.T) {
 		}
 		b.run(nats.Options{})
 		b.publish(`{"order_id": "A-2", "amount_cents": 1999}`)
-		b.status("A-2", ledger.Verified)
-		b.once("A-1", "A-2")
+		b.Status("A-2", ledger.Verified)
+		b.Once("A-1", "A-2")
 	})
 }
 
@@ -349,14 +261,14 @@ func TestNames(t *testing.T) {
 			return w, err
 		}})
 		b.publish(`{"order_id": "A-1"}`)
-		name := strings.TrimPrefix(b.status("A-1", ledger.Verified).Workflow, "nats:ORDERS/")
+		name := strings.TrimPrefix(b.Status("A-1", ledger.Verified).Workflow, "nats:ORDERS/")
 		b.publish(`{"order_id": "A-2"}`, "Workflow", name)
 		b.publish(`{"order_id": "A-3"}`, jetstream.MsgIDHeader, name)
 		b.publish(`{"order_id": "A-4"}`, "Workflow", "order-1")
 		b.publish(`{"order_id": "A-5"}`, jetstream.MsgIDHeader, "order-1")
 		b.publish(`{"order_id": "A-6"}`, "Workflow", "Nats-Msg-Id/order-1")
 		for _, id := range []string{"A-2", "A-3", "A-4", "A-5", "A-6"} {
-			b.status(id, ledger.Verified)
+			b.Status(id, ledger.Verified)
 		}
 		b.letters("DEAD", 0)
 	})
@@ -375,9 +287,9 @@ func TestHeldWritesDoNotStopTheConsumer(t *testing.T) {
 		}
 		<-b.js.PublishAsyncComplete()
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
-		b.status("A-1", ledger.Verified)
+		b.Status("A-1", ledger.Verified)
 		b.acknowledged()
-		if n := len(b.world.Effects()); n != 1 {
+		if n := len(b.World.Effects()); n != 1 {
 			t.Errorf("%d effects; want 1", n)
 		}
 	})
@@ -389,19 +301,19 @@ func TestSettledKeepsTheOrder(t *testing.T) {
 		b.run(nats.Options{Settled: true})
 		b.publish(`{"order_id": "H-1", "amount_cents": 1}`, "Held", "1")
 		b.publish(`{"order_id": "A-2", "amount_cents": 2}`)
-		held := b.status("H-1", ledger.StatusHeld)
-		eventually(t, "the held message was delivered twice", func() bool {
+		held := b.Status("H-1", ledger.StatusHeld)
+		b.Eventually("the held message was delivered twice", func() bool {
 			c, err := b.js.Consumer(t.Context(), "ORDERS", "writes")
 			return err == nil && c.CachedInfo().NumRedelivered > 0
 		})
-		if n := len(b.world.Effects()); n != 0 {
+		if n := len(b.World.Effects()); n != 0 {
 			t.Errorf("%d effects before the decision; want 0", n)
 		}
-		b.approve(held.ID)
-		b.status("A-2", ledger.Verified)
+		b.Decide(held.ID, engine.WordApprove)
+		b.Status("A-2", ledger.Verified)
 		b.acknowledged()
 		var order []string
-		for _, e := range b.world.Effects() {
+		for _, e := range b.World.Effects() {
 			order = append(order, e.OrderID)
 		}
 		if fmt.Sprint(order) != "[H-1 A-2]" {
@@ -413,13 +325,13 @@ func TestSettledKeepsTheOrder(t *testing.T) {
 // A message is not delivered again while its write is made, however long the server would wait.
 func TestSettledIsInProgress(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
-		if err := b.world.Set(orders.Fault{Kind: orders.UnreadableRead, How: "500", Times: 5}); err != nil {
+		if err := b.World.Set(orders.Fault{Kind: orders.UnreadableRead, How: "500", Times: 5}); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		b.run(nats.Options{Settled: true})
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
-		b.status("A-1", ledger.Verified)
+		b.Status("A-1", ledger.Verified)
 		c, err := b.js.Consumer(t.Context(), "ORDERS", "writes")
 		if err != nil {
 			t.Fatal(err)
@@ -431,14 +343,6 @@ func TestSettledIsInProgress(t *testing.T) {
 	})
 }
 
-func (b *bench) approve(id ledger.ID) {
-	b.t.Helper()
-	ann := engine.As(context.Background(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
-	if _, err := b.engine.Resolve(ann, "acme", id, engine.Decision{Word: engine.WordApprove, By: "ann", Reason: "checked"}); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // A reviewer decides two days later, in the server's and the ledger's virtual time: the message
 // waited in the ledger, or with Settled in the stream.
 func TestDecisionDaysLater(t *testing.T) {
@@ -448,18 +352,18 @@ func TestDecisionDaysLater(t *testing.T) {
 				b.run(nats.Options{Settled: settled})
 				stop := b.results()
 				b.publish(`{"order_id": "A-1", "amount_cents": 1999}`, "Held", "1")
-				held := b.status("A-1", ledger.StatusHeld)
+				held := b.Status("A-1", ledger.StatusHeld)
 				b.letters("RESULTS", 1)
 				stop()
 				time.Sleep(2 * 24 * time.Hour)
-				defer b.results()()
+				b.results()
 				if is := done(t.Context(), b.js); is == settled {
 					t.Errorf("acknowledged %t", is)
 				}
-				b.approve(held.ID)
-				b.status("A-1", ledger.Verified)
+				b.Decide(held.ID, engine.WordApprove)
+				b.Status("A-1", ledger.Verified)
 				b.acknowledged()
-				b.once("A-1")
+				b.Once("A-1")
 				results := b.letters("RESULTS", 2)
 				if !strings.Contains(string(results[0].Data), "write.held") || !strings.Contains(string(results[1].Data), `"verified"`) {
 					t.Errorf("the results are %s and %s", results[0].Data, results[1].Data)
@@ -514,8 +418,8 @@ func TestDeadLetters(t *testing.T) {
 				time.Sleep(150 * time.Millisecond) // the server forgets the ID
 				b.publish(c.data, c.header...)
 				b.publish(`{"order_id": "A-3", "amount_cents": 1999}`, "Good", "1")
-				b.status("A-1", ledger.Verified)
-				b.status("A-3", ledger.Verified)
+				b.Status("A-1", ledger.Verified)
+				b.Status("A-3", ledger.Verified)
 				b.acknowledged()
 				letter := b.letters("DEAD", 1)[0]
 				h := letter.Header
@@ -528,8 +432,8 @@ func TestDeadLetters(t *testing.T) {
 						t.Errorf("header %s is lost: %v", name, h)
 					}
 				}
-				b.once("A-1", "A-3")
-				if n := len(b.world.Effects()); n != 2 {
+				b.Once("A-1", "A-3")
+				if n := len(b.World.Effects()); n != 2 {
 					t.Errorf("%d effects; want 2", n)
 				}
 			})
@@ -571,9 +475,9 @@ func TestOneNameTwice(t *testing.T) {
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
 		b.publish(`{"order_id": "A-2", "amount_cents": 1999}`)
 		b.acknowledged()
-		b.status("A-1", ledger.Verified)
-		b.once("A-1")
-		if n := b.writes(); n != 1 {
+		b.Status("A-1", ledger.Verified)
+		b.Once("A-1")
+		if n := len(b.All()); n != 1 {
 			t.Errorf("%d writes; want 1", n)
 		}
 		if h := b.letters("DEAD", 1)[0].Header; h.Get(nats.FromSequence) != "3" {
@@ -615,7 +519,7 @@ func TestRefusedConsumers(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				if err := nats.Consume(ctx, b.js, from, b.engine, o); err == nil || !strings.Contains(err.Error(), c.problem) {
+				if err := nats.Consume(ctx, b.js, from, b.Engine, o); err == nil || !strings.Contains(err.Error(), c.problem) {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -632,7 +536,7 @@ func TestRemovedConsumer(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() {
-			ended <- nats.Consume(t.Context(), b.js, from, b.engine, nats.Options{Intent: charge, DeadLetters: "dead.orders"})
+			ended <- nats.Consume(t.Context(), b.js, from, b.Engine, nats.Options{Intent: charge, DeadLetters: "dead.orders"})
 		}()
 		b.publish(`{"order_id": "A-1", "amount_cents": 1999}`)
 		b.acknowledged()

@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/readback-go/readback/adapters/restate"
-	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/adaptertest"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
@@ -49,33 +49,25 @@ func worker(ctx context.Context) error {
 		return err
 	}
 	book := noting{w.Ledger, w}
-	ended := make(chan error, 3)
-	go func() {
-		ended <- serve(ctx, os.Getenv("RESTATE_AT"), restate.Writes{Engine: w.Engine, Ledger: book}, os.Getenv("RESTATE_PREFIX"), new(atomic.Int32))
-	}()
-	go func() { ended <- w.Engine.Work(ctx, nil) }()
-	go func() {
-		ended <- restate.Wake(ctx, book, os.Getenv("RESTATE_INGRESS"), &http.Client{Transport: waking{w}, Timeout: 10 * time.Second})
-	}()
-	w.Halt("serving")
-	ann := engine.As(ctx, engine.Principal{Name: "ann", Role: engine.RoleReviewer})
-	for {
-		select {
-		case err := <-ended:
-			return fmt.Errorf("it ended early: %w", err)
-		case <-time.After(20 * time.Millisecond):
-		}
+	serving := sync.OnceFunc(func() { w.Halt("serving") })
+	done := func() (bool, error) {
+		serving()
 		if _, err := os.Stat(os.Getenv("RESTATE_STOP")); err == nil {
-			return nil
+			return true, nil
 		}
 		waiters, _, err := book.Notes(ctx, "restate/")
-		if err != nil {
-			return err
-		}
 		for _, n := range waiters { // a reviewer decides while the handler waits
-			_, _ = w.Engine.Resolve(ann, "acme", ledger.ID(strings.Split(n.Name, "/")[1]), engine.Decision{Word: engine.WordApprove, By: "ann", Reason: "checked"})
+			w.Approve(ledger.ID(strings.Split(n.Name, "/")[1]))
 		}
+		return false, err
 	}
+	return w.Work(ctx, done,
+		func(ctx context.Context) error {
+			return serve(ctx, os.Getenv("RESTATE_AT"), restate.Writes{Engine: w.Engine, Ledger: book}, os.Getenv("RESTATE_PREFIX"), new(atomic.Int32))
+		},
+		func(ctx context.Context) error {
+			return restate.Wake(ctx, book, os.Getenv("RESTATE_INGRESS"), &http.Client{Transport: waking{w}, Timeout: 10 * time.Second})
+		})
 }
 
 // The worker, or Restate's server, is killed at each call of the worker: of two writes of a workflow,

@@ -17,13 +17,11 @@ import (
 	"github.com/restatedev/sdk-go/server"
 
 	"github.com/readback-go/readback/adapters/restate"
-	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/adaptertest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
-	"github.com/readback-go/readback/policies"
 )
 
 func TestMain(m *testing.M) {
@@ -32,13 +30,10 @@ func TestMain(m *testing.M) {
 }
 
 // Order is the input of a handler.
-type Order struct {
-	ID     string `json:"order_id" readback:"key"`
-	Amount int    `json:"amount_cents"`
-}
+type Order = adaptertest.Order
 
 func charge(tool string, o Order) intent.WriteIntent {
-	w, err := intent.From(intent.WriteIntent{Tenant: "acme", Tool: tool, Destination: "orders", Kind: orders.Kind, Write: intent.Create}, o)
+	w, err := adaptertest.Charge(tool, o)
 	if err != nil {
 		panic(err)
 	}
@@ -96,52 +91,30 @@ func serve(ctx context.Context, at string, ws restate.Writes, prefix string, rep
 // bench is a server and an engine before a destination.
 type bench struct {
 	*restateServer
-	world   *orders.World
-	ledger  *ledger.Memory
-	engine  *engine.Engine
+	*adaptertest.Bench
 	replays atomic.Int32
 	forward atomic.Int64 // how far the ledger's clock is set forward
 }
 
 func newBench(t *testing.T, env ...string) *bench {
 	t.Helper()
-	b := &bench{restateServer: newServer(t, env...), ledger: ledger.NewMemory()}
-	b.ledger.SetClock(func() time.Time { return time.Now().Add(time.Duration(b.forward.Load())) })
-	var err error
-	if b.world, err = orders.New(orders.Plain.Options()); err != nil {
-		t.Fatal(err)
-	}
-	var reg connectors.Registry
-	if err := reg.Register("orders", b.world.Destination()); err != nil {
-		t.Fatal(err)
-	}
-	b.engine = engine.New(b.ledger, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "held", Within: 30 * 24 * time.Hour}}})
-	t.Cleanup(b.engine.Close)
+	b := &bench{restateServer: newServer(t, env...), Bench: adaptertest.NewBench(t)}
+	b.Ledger.SetClock(func() time.Time { return time.Now().Add(time.Duration(b.forward.Load())) })
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	t.Cleanup(func() { b.kill(); cancel(); wg.Wait() }) // the server holds connections to the service
 	at := fmt.Sprintf("127.0.0.1:%d", freePort(t))
 	for _, part := range []func() error{
 		func() error {
-			return serve(ctx, at, restate.Writes{Engine: b.engine, Ledger: b.ledger}, "", &b.replays)
+			return serve(ctx, at, restate.Writes{Engine: b.Engine, Ledger: b.Ledger}, "", &b.replays)
 		},
-		func() error { return b.engine.Work(ctx, nil) },
-		func() error { return restate.Wake(ctx, b.ledger, "http://"+b.ingress, client) },
+		func() error { return b.Engine.Work(ctx, nil) },
+		func() error { return restate.Wake(ctx, b.Ledger, "http://"+b.ingress, client) },
 	} {
 		wg.Go(func() { _ = part() })
 	}
 	b.register(at)
 	return b
-}
-
-// all is the writes of the ledger.
-func (b *bench) all() []ledger.Record {
-	b.t.Helper()
-	all, err := b.ledger.List(context.Background(), ledger.Filter{Tenant: "acme"})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return all
 }
 
 // ask starts an invocation, and returns its result later.
@@ -159,7 +132,7 @@ func (b *bench) held() ledger.ID {
 	b.t.Helper()
 	var id ledger.ID
 	b.until("a handler waits for a reviewer", func() error {
-		notes, _, err := b.ledger.Notes(context.Background(), "restate/")
+		notes, _, err := b.Ledger.Notes(context.Background(), "restate/")
 		if err != nil || len(notes) != 1 {
 			return fmt.Errorf("%d waiters, %w", len(notes), err)
 		}
@@ -169,30 +142,13 @@ func (b *bench) held() ledger.ID {
 	return id
 }
 
-func (b *bench) decide(id ledger.ID, word engine.Word) {
-	b.t.Helper()
-	ann := engine.As(context.Background(), engine.Principal{Name: "ann", Role: engine.RoleReviewer})
-	if _, err := b.engine.Resolve(ann, "acme", id, engine.Decision{Word: word, By: "ann", Reason: "checked"}); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
-func (b *bench) once(ids ...string) {
-	b.t.Helper()
-	for _, id := range ids {
-		if n := len(b.world.Records(id)); n != 1 {
-			b.t.Errorf("%d records of %s; want 1", n, id)
-		}
-	}
-}
-
 // A lost response is read back, and every repeat has the first outcome: a second request, one whose
 // idempotency key Restate has forgotten, and an invocation that is started anew.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	// With these the server passes the idempotency key of a request on to its handler.
 	b := newBench(t, "RESTATE_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true", "RESTATE_EXPERIMENTAL_ENABLE_VQUEUES=true")
-	if err := b.world.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
+	if err := b.World.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ handler, order, key string }{
@@ -202,8 +158,8 @@ func TestRepeats(t *testing.T) {
 			t.Fatalf("%s: %s, %v", c.handler, got, err)
 		}
 	}
-	b.once("A-1", "A-2")
-	for _, r := range b.all() {
+	b.Once("A-1", "A-2")
+	for _, r := range b.All() {
 		if r.Sends != 1 || r.Step != "charge" || r.Workflow != "restate:payments/key-1" && r.Workflow != "restate:account/A-2" {
 			t.Errorf("%d sends of workflow %q, step %q", r.Sends, r.Workflow, r.Step)
 		}
@@ -229,8 +185,8 @@ func TestRepeats(t *testing.T) {
 			t.Errorf("%s anew: %s, %v", i.Target, got, err)
 		}
 	}
-	b.once("A-1", "A-2")
-	if n := len(b.all()); n != 2 {
+	b.Once("A-1", "A-2")
+	if n := len(b.All()); n != 2 {
 		t.Errorf("%d writes; want 2", n)
 	}
 }
@@ -252,11 +208,11 @@ func TestDecisionDaysLater(t *testing.T) {
 				}
 				return err
 			})
-			if n := len(b.world.Effects()); n != 0 {
+			if n := len(b.World.Effects()); n != 0 {
 				t.Errorf("%d effects before the decision; want 0", n)
 			}
 			b.forward.Store(0)
-			b.decide(id, word)
+			b.Decide(id, word)
 			if got := <-done; !strings.Contains(got, want) {
 				t.Errorf("got %s; want %s", got, want)
 			}
@@ -264,15 +220,15 @@ func TestDecisionDaysLater(t *testing.T) {
 				t.Errorf("the handler ran %d times; it was not suspended", n)
 			}
 			b.until("no waiter is left", func() error {
-				notes, _, err := b.ledger.Notes(t.Context(), "restate/")
+				notes, _, err := b.Ledger.Notes(t.Context(), "restate/")
 				if err == nil && len(notes) > 0 {
 					err = fmt.Errorf("%+v", notes)
 				}
 				return err
 			})
 			if word == engine.WordApprove {
-				b.once("A-1")
-			} else if n := len(b.world.Effects()); n != 0 {
+				b.Once("A-1")
+			} else if n := len(b.World.Effects()); n != 0 {
 				t.Errorf("%d effects; want 0", n)
 			}
 		})
@@ -283,7 +239,7 @@ func TestDecisionDaysLater(t *testing.T) {
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if err := b.world.Set(orders.Fault{Kind: orders.Refused, How: "422", Times: 1}); err != nil {
+	if err := b.World.Set(orders.Fault{Kind: orders.Refused, How: "422", Times: 1}); err != nil {
 		t.Fatal(err)
 	}
 	const order = `{"order_id": "A-1", "amount_cents": 1999}`
@@ -299,7 +255,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: got %s, %v; want %s", c.name, got, err, c.want)
 		}
 	}
-	if n := len(b.world.Effects()); n != 0 {
+	if n := len(b.World.Effects()); n != 0 {
 		t.Errorf("%d effects; want 0", n)
 	}
 }
@@ -312,7 +268,7 @@ func TestNameThatChanges(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), engine.ErrIdentityChanged.Error()) {
 		t.Errorf("got %s, %v", got, err)
 	}
-	if n := len(b.all()); n != 1 {
+	if n := len(b.All()); n != 1 {
 		t.Errorf("%d writes; want 1", n)
 	}
 }
@@ -333,7 +289,7 @@ func TestCancelled(t *testing.T) {
 	if got := <-done; !strings.Contains(got, "may have been sent") || !strings.Contains(got, string(id)) {
 		t.Errorf("got %s", got)
 	}
-	if all := b.all(); len(all) != 1 || all[0].State != ledger.Held {
+	if all := b.All(); len(all) != 1 || all[0].State != ledger.Held {
 		t.Errorf("the writes are %+v", all)
 	}
 }

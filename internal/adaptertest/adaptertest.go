@@ -1,5 +1,6 @@
 // Package adaptertest runs the worker of a workflow engine as a process of its own, which is killed
-// at each of its calls in turn, before a destination of the test's that counts the effects.
+// at each of its calls in turn, before a destination of the test's that counts the effects. A [Bench]
+// is an engine before such a destination in the process of the test.
 //
 // It does not know any workflow engine: what a worker is, the test defines.
 package adaptertest
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,6 +26,7 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/policies"
@@ -31,9 +34,10 @@ import (
 
 // The environment of a child process.
 const (
-	roleVar   = "READBACK_CHILD"
-	ledgerVar = "READBACK_CHILD_LEDGER"
-	ordersVar = "READBACK_CHILD_ORDERS"
+	roleVar    = "READBACK_CHILD"
+	ledgerVar  = "READBACK_CHILD_LEDGER"
+	ordersVar  = "READBACK_CHILD_ORDERS"
+	settledVar = "READBACK_CHILD_SETTLED"
 )
 
 // lanes is how many scenes are under way at once: they wait for leases, horizons and servers most of
@@ -74,13 +78,15 @@ func options() orders.Options {
 type Worker struct {
 	Engine *engine.Engine
 	Ledger ledger.Ledger
-	mu     sync.Mutex
-	parent *bufio.Reader
+	// Settled is [Kill.Settled].
+	Settled bool
+	mu      sync.Mutex
+	parent  *bufio.Reader
 }
 
 // NewWorker opens the ledger and the destination of a child. Tool "held" needs approval.
 func NewWorker(ctx context.Context) (*Worker, error) {
-	w := &Worker{parent: bufio.NewReader(os.Stdin)}
+	w := &Worker{Settled: os.Getenv(settledVar) == "true", parent: bufio.NewReader(os.Stdin)}
 	book, err := sqlite.Open(ctx, os.Getenv(ledgerVar), nil)
 	if err != nil {
 		return nil, err
@@ -113,6 +119,38 @@ func (w *Worker) Around(point string, call func()) {
 	call()
 	w.Halt("after " + point)
 }
+
+// Work runs the parts of a worker, and makes due writes, until done, which it asks again and again.
+func (w *Worker) Work(ctx context.Context, done func() (bool, error), parts ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(parts)+1)
+	for _, part := range append(parts, func(ctx context.Context) error { return w.Engine.Work(ctx, nil) }) {
+		go func() { ended <- part(ctx) }()
+	}
+	for {
+		select {
+		case err := <-ended:
+			return fmt.Errorf("it ended early: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+		if is, err := done(); err != nil {
+			return err
+		} else if is {
+			w.mu.Lock() // it does not end while it halts: the parent may be about to kill it
+			return nil
+		}
+	}
+}
+
+// AllSettled reports whether all writes of the ledger are settled.
+func (w *Worker) AllSettled(ctx context.Context) (bool, error) {
+	all, err := w.Ledger.List(ctx, ledger.Filter{Tenant: "acme"})
+	return err == nil && !slices.ContainsFunc(all, func(r ledger.Record) bool { return r.State != ledger.Settled }), err
+}
+
+// Approve approves a write, if it waits for that.
+func (w *Worker) Approve(id ledger.ID) { _ = decide(w.Engine, id, engine.WordApprove) }
 
 type halting struct {
 	connectors.Connector
@@ -196,6 +234,62 @@ func (s *Scene) Run(t *testing.T, role string, env []string, at func(n int, poin
 		t.Fatalf("the child in the role %s ended %v: %s", role, err, c.stderr.String())
 	}
 	return killed
+}
+
+// Bodies are the messages of [Killed]: two orders, and a bad message between them.
+var Bodies = []string{`{"order_id": "A-1", "amount_cents": 1999}`, `no order`, `{"order_id": "A-2", "amount_cents": 1999}`}
+
+// Kill is a scene with a broker, in which the worker or the broker is killed at a point.
+type Kill struct {
+	*Scene
+	// Settled is the option of the adapter.
+	Settled     bool
+	who         string
+	nth, points int
+}
+
+// Killed runs a scene undisturbed, and then once for each point at which its worker halts.
+func Killed(t *testing.T, scene func(*testing.T, *Kill)) {
+	need.Long(t)
+	run := func(t *testing.T, settled bool, who string, nth int) (points int) {
+		k := &Kill{Scene: NewScene(t), Settled: settled, who: who, nth: nth}
+		scene(t, k)
+		return k.points
+	}
+	for _, settled := range []bool{false, true} {
+		for _, who := range []string{"worker", "broker"} {
+			t.Run(fmt.Sprintf("settled %t, the %s is killed", settled, who), func(t *testing.T) {
+				points := 0
+				t.Run("undisturbed", func(t *testing.T) { points = run(t, settled, "", 0) })
+				for n := 1; n <= points; n += need.OneIn(3) {
+					t.Run(fmt.Sprint("point ", n), func(t *testing.T) { t.Parallel(); run(t, settled, who, n) })
+				}
+			})
+		}
+	}
+}
+
+// Work runs the worker, which makes the writes of [Bodies], and kills it, or calls restart, which
+// kills the broker and starts it again. Each order must be made once.
+func (k *Kill) Work(t *testing.T, restart func(), env ...string) {
+	t.Helper()
+	env = append(env, settledVar+"="+strconv.FormatBool(k.Settled))
+	point := k.Run(t, "worker", env, func(n int, point string) bool {
+		k.points = n
+		if n != k.nth || k.who == "worker" {
+			return n == k.nth
+		}
+		t.Log("the broker is killed", point)
+		restart()
+		return false
+	})
+	if point != "" {
+		t.Log("the worker was killed", point)
+		k.Run(t, "worker", env, nil)
+	}
+	if sum := k.World.Summary("A-1", "A-2"); sum.Duplicates != 0 || len(sum.Lost) != 0 {
+		t.Errorf("%+v", sum)
+	}
 }
 
 // Server is a child that serves something until it is killed.
