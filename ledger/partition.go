@@ -89,7 +89,7 @@ type Partition interface {
 	Ownership(ctx context.Context, tenant string) (Ownership, error)
 	// Own changes what it keeps of a tenant from was to o; was without an epoch is for a tenant that
 	// it does not know. It fails with [ErrStale] when that is not so. When it returns, no change of
-	// a writer that relied on was is still to be committed.
+	// a writer that relied on was is still to be committed; from o to o it only waits for that.
 	Own(ctx context.Context, o, was Ownership) error
 	// Leased counts the writes of a tenant that workers have.
 	Leased(ctx context.Context, tenant string) (int, error)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/killtest"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
@@ -108,8 +110,9 @@ func (l *load) end() {
 	l.wait.Wait()
 }
 
-// A tenant moves from partition to partition while others write, and the program that moves it dies
-// after each step. Nothing is lost and nothing is sent twice.
+// A tenant moves from partition to partition while others write, and the process that moves it gets
+// SIGKILL after each change and in the middle of the copy. Another process continues, or gives the move
+// up. Nothing is lost and nothing is sent twice.
 func TestMoveUnderLoad(t *testing.T) {
 	d := template(t, 3).copy(t)
 	shop, err := orders.New(orders.Plain.Options())
@@ -128,38 +131,38 @@ func TestMoveUnderLoad(t *testing.T) {
 		t.Fatal("the directory has no acme")
 		return ledger.Placement{}
 	}
-	next := func() string { return string(rune('a' + (at().Partition[0]-'a'+1)%3)) }
-	const steps = 4 // after which something is still to be done
-	for step := range steps + 1 {
+	begun := []killtest.Point{"after place 1", "after own 1", "after own 2", copying}
+	ended := []killtest.Point{"after receive 1", "after place 2", "after forget 1"} // the target owns the tenant
+	for i, point := range slices.Concat(begun, begun, ended) {
 		must(t, shop.Set(orders.Fault{Kind: orders.LostAnswer, Times: 2}))
-		to, before := next(), at()
-		dies, die := context.WithCancel(t.Context())
-		n := 0
-		err := mover.Move(dies, "acme", to, func(s shards.Step) {
-			if s.Leased > 0 {
-				return
-			}
-			if n++; n == step+1 {
-				die()
-			}
-		})
-		if step < steps && err == nil {
-			t.Fatalf("the move ended although its program died after step %d", step+1)
+		before := at()
+		to := string(rune('a' + (before.Partition[0]-'a'+1)%3))
+		d.killed(t, before.Partition, to, point)
+		now := at()
+		if moving := point != "after place 2" && point != "after forget 1"; moving != (now.State == ledger.TenantDraining) {
+			t.Fatalf("%s: %+v", point, now)
 		}
-		die()
-		if step < 2 { // until the target owns it
+		if slices.Contains(begun, point) {
+			if n := d.rows(t, to, "acme"); n != 0 {
+				t.Errorf("%s: %d writes in the target; want none", point, n)
+			}
+		}
+		switch {
+		case i < len(begun):
 			must(t, mover.Abandon(t.Context(), "acme"))
 			if now := at(); now.Partition != before.Partition || now.State != ledger.TenantActive || now.Epoch != before.Epoch+1 {
 				t.Fatalf("%+v after the move was given up; want it where it was", now)
 			}
 			l.more(10)
 			must(t, mover.Move(t.Context(), "acme", to, nil))
-		} else if at().State == ledger.TenantDraining {
-			if err := mover.Abandon(t.Context(), "acme"); !errors.Is(err, shards.ErrMove) {
-				t.Fatalf("%v; want that a move is not given up when the target owns the tenant", err)
+		case now.State == ledger.TenantDraining:
+			if slices.Contains(ended, point) {
+				if err := mover.Abandon(t.Context(), "acme"); !errors.Is(err, shards.ErrMove) {
+					t.Fatalf("%v; want that a move is not given up when the target owns the tenant", err)
+				}
 			}
 			must(t, mover.Resume(t.Context(), "acme", nil))
-		} else {
+		default:
 			must(t, mover.Move(t.Context(), "acme", to, nil))
 		}
 		if n := d.rows(t, before.Partition, "acme"); n != 0 {
@@ -185,7 +188,7 @@ func TestMoveUnderLoad(t *testing.T) {
 			t.Errorf("%s: %s, %v; want it verified", w.Workflow, got.Phase(), err)
 		}
 	}
-	t.Logf("%d writes during %d moves", len(l.asked), steps+3)
+	t.Logf("%d writes during %d moves", len(l.asked), 2*len(begun)+len(ended))
 }
 
 // rows counts the writes of a tenant in the tables of a partition.
@@ -236,27 +239,15 @@ func moved(t *testing.T) (*databases, *shards.Ledger) {
 // A copy that ends in the middle leaves nothing in the target, and the move can be continued.
 func TestCopyThatIsInterrupted(t *testing.T) {
 	d, l := moved(t)
-	blocker, err := pgx.Connect(t.Context(), d.dsn())
-	must(t, err)
-	defer func() { must(t, blocker.Close(context.Background())) }()
-	exec := func(sql string) {
-		_, err := blocker.Exec(t.Context(), sql)
-		must(t, err)
-	}
-	observer, err := pgx.Connect(t.Context(), d.dsn()) // in a transaction the activity does not change
-	must(t, err)
-	defer func() { must(t, observer.Close(context.Background())) }()
-	exec("BEGIN; LOCK TABLE a.ledger_terms IN ACCESS EXCLUSIVE MODE")
 	ended := make(chan error, 1)
+	stop, stopped := d.copies(t, "a")
+	stop()
 	go func() { ended <- l.Move(t.Context(), "acme", "b", nil) }()
-	for n, deadline := 0, time.Now().Add(time.Minute); n == 0 && time.Now().Before(deadline); { // writes and events are copied
-		must(t, observer.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
-			WHERE datname = current_database() AND state = 'idle in transaction' AND query ILIKE 'copy%ledger_search%'`).Scan(&n))
-	}
-	if n := d.rows(t, "b", "acme"); n != 0 {
-		t.Errorf("%d writes in the target; want none", n)
-	}
-	exec("ROLLBACK")
+	stopped("pg_terminate_backend(pid)", func() {
+		if n := d.rows(t, "b", "acme"); n != 0 {
+			t.Errorf("%d writes in the target; want none", n)
+		}
+	})
 	if err := <-ended; err == nil {
 		t.Error("the move ended although its connection was gone; want an error")
 	}
@@ -288,6 +279,53 @@ func TestMoveWaitsForWorkers(t *testing.T) {
 	}))
 	if rec, err := l.Get(t.Context(), "acme", got[0].ID); !finished || err != nil || rec.Owner != "" {
 		t.Errorf("finished %v, %v, owner %q; want that the move waited, and the write in its new partition", finished, err, rec.Owner)
+	}
+}
+
+// A program that moves a tenant and dies while it waits for the last writers has not waited for them:
+// the one that continues does.
+func TestMoveThatDiesWaitingForAWriter(t *testing.T) {
+	d, l := moved(t)
+	doc := ledger.Document{Tenant: "acme", Kind: "step", ID: "one", Body: []byte(`{}`)}
+	_, err := l.Commit(t.Context(), ledger.Batch{Documents: []ledger.Document{doc}})
+	must(t, err)
+	var conns [2]*pgx.Conn
+	for i := range conns {
+		conns[i], err = pgx.Connect(t.Context(), d.dsn())
+		must(t, err)
+		defer func() { must(t, conns[i].Close(context.Background())) }()
+	}
+	count := func(query string) (n int) {
+		must(t, conns[0].QueryRow(t.Context(), "SELECT count(*) FROM "+query).Scan(&n))
+		return n
+	}
+	waiting := func() bool {
+		return count("pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%LOCK TABLE%'") > 0
+	}
+	first, die := context.WithCancel(t.Context())
+	if err := l.Move(first, "acme", "b", func(shards.Step) { die() }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; want that it died after the first step", err)
+	}
+	_, err = conns[1].Exec(t.Context(), "BEGIN; UPDATE a.ledger_documents SET version = version + 1 WHERE tenant = 'acme'") // it has begun, and may be changed
+	must(t, err)
+	ended := make(chan error, 1)
+	second, die := context.WithCancel(t.Context())
+	go func() { ended <- l.Resume(second, "acme", nil) }()
+	killtest.Until(t, "given up in a", func() bool {
+		return count("a.ledger_tenants WHERE tenant = 'acme' AND state = 'moved'") > 0 && waiting()
+	})
+	die()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v; want that it died", err)
+	}
+	killtest.Until(t, "dead", func() bool { return !waiting() })
+	go func() { ended <- l.Resume(t.Context(), "acme", nil) }()
+	killtest.Until(t, "waiting again", func() bool { return waiting() || len(ended) > 0 })
+	_, err = conns[1].Exec(t.Context(), "COMMIT")
+	must(t, err)
+	must(t, <-ended)
+	if doc, err = l.Document(t.Context(), "acme", "step", "one"); err != nil || doc.Version != 2 {
+		t.Errorf("version %d, %v; want the change that was still to be committed", doc.Version, err)
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/killtest"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/internal/pgtest"
 	"github.com/readback-go/readback/ledger"
@@ -26,14 +26,13 @@ var server = sync.OnceValues(func() (*pgtest.Server, error) {
 })
 
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if s, err := server(); err == nil {
-		if err := s.Close(); err != nil {
-			fmt.Println(err)
-			code = 1
+	killtest.Main(m, moves, func() error {
+		s, err := server()
+		if err != nil {
+			return nil // the tests have printed why
 		}
-	}
-	os.Exit(code)
+		return s.Close()
+	})
 }
 
 func must(t testing.TB, err error) {
@@ -93,10 +92,13 @@ func (d *databases) move(by time.Duration) {
 }
 
 // shards are the partitions as a program is configured.
-func (d *databases) shards() (all []shards.Shard) {
-	for i := range d.n {
-		all = append(all, shards.Shard{Name: string(rune('a' + i)), Open: func(ctx context.Context) (ledger.Partition, error) {
-			return postgres.Open(ctx, d.dsn(), d.options(i))
+func (d *databases) shards() (all []shards.Shard) { return schemas(d.dsn(), d.n) }
+
+func schemas(dsn string, n int) (all []shards.Shard) {
+	for i := range n {
+		name := string(rune('a' + i))
+		all = append(all, shards.Shard{Name: name, Open: func(ctx context.Context) (ledger.Partition, error) {
+			return postgres.Open(ctx, dsn, &postgres.Options{Schema: name})
 		}})
 	}
 	return all
