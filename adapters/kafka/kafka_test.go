@@ -204,7 +204,7 @@ func TestRepeatedRecords(t *testing.T) {
 			t.Errorf("%d writes; want 2", n)
 		}
 		stop()
-		time.Sleep(time.Second) // the topic is made again at another time
+		time.Sleep(time.Second) // of virtual time: the topic is made again at another one
 		if err := b.cluster.DeleteTopic("orders"); err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestDecisionDaysLater(t *testing.T) {
 				b.produce(1, `{"order_id": "B-1", "amount_cents": 3}`)
 				held := b.Status("H-1", ledger.StatusHeld)
 				b.Status("B-1", ledger.Verified)
-				time.Sleep(2 * 24 * time.Hour)
+				time.Sleep(2 * 24 * time.Hour) // of virtual time
 				want := 1 + 50
 				if settled {
 					want = 1
@@ -280,13 +280,14 @@ func TestLedgerUnavailable(t *testing.T) {
 				b.Down.Store(true)
 				stop := b.run(group, kafka.Options{Settled: settled})
 				b.produce(0, `{"order_id": "A-1", "amount_cents": 1999}`)
-				time.Sleep(time.Minute)
+				lost := func(n int64) { b.Eventually("it was tried", func() bool { return b.Lost.Load() >= n }) }
+				lost(3)
 				stop()
 				if n := b.offset(group, 0); n != 0 {
 					t.Errorf("the offset is %d; want 0", n)
 				}
 				b.run(group, kafka.Options{Settled: settled})
-				time.Sleep(time.Minute)
+				lost(b.Lost.Load() + 3)
 				b.Down.Store(false)
 				b.Status("A-1", ledger.Verified)
 				b.committed(group)

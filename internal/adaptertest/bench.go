@@ -33,7 +33,8 @@ type Bench struct {
 	World  *orders.World
 	Ledger *ledger.Memory
 	Engine *engine.Engine
-	Down   atomic.Bool // the ledger records no new write
+	Down   atomic.Bool  // the ledger records no new write
+	Lost   atomic.Int64 // how many it did not record
 }
 
 // NewBench makes a bench. Tool "held" needs approval, within a month.
@@ -48,7 +49,7 @@ func NewBench(t *testing.T) *Bench {
 		t.Fatal(err)
 	}
 	b := &Bench{T: t, World: world, Ledger: ledger.NewMemory()}
-	b.Engine = engine.New(outage{b.Ledger, &b.Down}, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "held", Within: 30 * 24 * time.Hour}}})
+	b.Engine = engine.New(outage{b.Ledger, b}, &reg, &engine.Options{Risks: []policies.RiskRule{{Tool: "held", Within: 30 * 24 * time.Hour}}})
 	t.Cleanup(b.Engine.Close)
 	return b
 }
@@ -56,11 +57,12 @@ func NewBench(t *testing.T) *Bench {
 // outage is a ledger that is down at times.
 type outage struct {
 	ledger.Ledger
-	down *atomic.Bool
+	bench *Bench
 }
 
 func (o outage) Reserve(ctx context.Context, r ledger.Reservation) (ledger.Record, bool, error) {
-	if o.down.Load() {
+	if o.bench.Down.Load() {
+		o.bench.Lost.Add(1)
 		return ledger.Record{}, false, ledger.ErrUnavailable
 	}
 	return o.Ledger.Reserve(ctx, r)
