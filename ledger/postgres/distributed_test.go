@@ -638,3 +638,21 @@ func TestSerializationFailures(t *testing.T) {
 		}
 	}
 }
+
+// A change that the database never accepts is tried a hundred times, and not a hundred times for each
+// of them.
+func TestLastingSerializationFailure(t *testing.T) {
+	d := fresh(t)
+	l := d.open(&postgres.Options{Dialect: "simulated"})
+	note, err := l.SetNote(t.Context(), ledger.Note{Name: "a", Value: []byte("1")})
+	must(t, err)
+	d.exec(`CREATE SEQUENCE times;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('times'); RAISE 'not serializable' USING ERRCODE = '40001'; END $$;
+		CREATE TRIGGER fail BEFORE UPDATE ON ledger_notes FOR EACH STATEMENT EXECUTE FUNCTION fail()`)
+	_, err = l.SetNote(t.Context(), note)
+	var tries int
+	must(t, l.Pool().QueryRow(t.Context(), "SELECT last_value FROM times").Scan(&tries))
+	if !errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrUnsure) || tries < 2 || tries > 110 {
+		t.Errorf("error %v after %d tries", err, tries)
+	}
+}

@@ -74,6 +74,8 @@ func (l *Ledger) repeat(ctx context.Context, try int, err *error) bool {
 	switch {
 	case !errors.Is(*err, errAgain) || errors.Is(*err, ledger.ErrUnsure):
 		return false
+	case errors.Is(*err, ledger.ErrUnavailable): // it was tried often enough, in a transaction of its own
+		return false
 	case ctx.Err() != nil:
 		*err = gaveUp(ctx)
 		return false
