@@ -59,11 +59,11 @@ const identityWindow = 12 * time.Hour
 // engine does next. Attempt is the engine's own count, from 1, or 0 where it has none. Where
 // another write began the same operation, the outcome is that write's.
 //
-// An attempt after the first whose write is not in the ledger, while a write that requests the
-// same is and has not ended without its effect, fails with [ErrIdentityChanged] and names both: the engine derives its IDs from the
-// attempt or the run, and the write would be made twice. The same is seen where the first attempt
-// ended before it recorded anything and another workflow asks for the same write: an idempotency
-// key distinguishes the two.
+// An attempt after the first fails with [ErrIdentityChanged] if its write is not in the ledger and
+// another one is that requests the same and has not ended without its effect. The error names both:
+// the engine derives its IDs from the attempt or the run, and the write would be made twice. It
+// also fails if the first attempt ended before it recorded anything, and another workflow asks for
+// the same write: an idempotency key distinguishes the two.
 //
 // ctx should end some seconds before the engine's own limit: what the engine interrupts
 // continues, and the next attempt returns its outcome. With an error, Next is NextFail if

@@ -343,9 +343,8 @@ func (w *worker) take(destination string, n int) {
 // for a scheduler that gets due writes from [WorkOptions.Dispatch]. It returns in how long the
 // write needs work again; again is false if it does not before another actor or another write
 // changes it, and then it is dispatched again. A call too many, too early or too late does no harm.
-// An error means that the write is as due as before, and that the call should be repeated after a
-// pause, here or elsewhere. If ctx ends, what was begun is put back, and not the recording of a
-// send cut off.
+// After an error the call should be repeated after a pause, here or elsewhere. If ctx ends, what
+// was begun is put back, and the recording of a send is not cut off.
 func (e *Engine) WorkOn(ctx context.Context, tenant string, id ledger.ID) (in time.Duration, again bool, err error) {
 	rec, err := e.ledger.Get(ctx, tenant, id)
 	if err != nil {

@@ -157,9 +157,10 @@ type Record struct {
 	Rule    string `json:"rule,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 
-	// Sends counts announcements, and one for each [EvRestored]; Unsent those of them that the destination provably did not
-	// accept, Reads counts the calls of reads; all over the whole lifetime. LoginRefused counts those of the
-	// unsent whose credentials were refused. Generation is that of the idempotency key in use.
+	// Sends counts announcements, and one more for each missing time ([EvRestored]). Unsent counts
+	// those of them that the destination provably did not accept, LoginRefused those of the unsent
+	// whose credentials were refused, and Reads the calls of reads; all over the whole lifetime.
+	// Generation is that of the idempotency key in use.
 	Sends        int `json:"sends"`
 	Unsent       int `json:"unsent,omitempty"`
 	LoginRefused int `json:"login_refused,omitempty"`
