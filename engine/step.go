@@ -208,3 +208,17 @@ func WorkflowName(engine string, parts ...string) string {
 	}
 	return name
 }
+
+// WorkflowParts returns the parts from which [WorkflowName] made a name for an engine. It returns
+// nil for a name of another engine, and for one that ends with a hash: it does not have its parts.
+func WorkflowParts(engine, name string) []string {
+	_, escaped, _ := strings.Cut(name, ":")
+	parts := strings.Split(escaped, "/")
+	for i, part := range parts {
+		parts[i], _ = url.PathUnescape(part) // a bad one is empty, and no name has that
+	}
+	if name == "" || WorkflowName(engine, parts...) != name {
+		return nil
+	}
+	return parts
+}

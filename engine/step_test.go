@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -221,6 +222,14 @@ func TestWorkflowName(t *testing.T) {
 		w.Workflow = name
 		if err := w.Validate(); err != nil || !regexp.MustCompile(`^(temporal|river):`).MatchString(name) {
 			t.Errorf("%q: %q, %v", parts, name, err)
+		}
+		if got := engine.WorkflowParts(parts[0], name); !slices.Equal(got, parts[1:]) && (got != nil || len(strings.Join(parts, "")) < 300) {
+			t.Errorf("%q has the parts %q; want %q", name, got, parts[1:])
+		}
+	}
+	for _, name := range []string{"", "temporal", "temporal:", "temporal:a/", "temporal:%zz", "temporal:a%2fb", "temporal:#1", "river:a", "order-1"} {
+		if got := engine.WorkflowParts("temporal", name); got != nil {
+			t.Errorf("%q has the parts %q; it is no name of Temporal", name, got)
 		}
 	}
 	for _, parts := range [][]string{{""}, {"", "a"}, {"temporal"}, {"temporal", "default", ""}} {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
@@ -195,13 +193,11 @@ func (q querier) QueryRow(ctx context.Context, query string, args ...any) pgx.Ro
 // Wake returns nil where there is nothing to wake: the workflow is another engine's, or was deleted,
 // or its ID is too long to be read from the name.
 func Wake(c dbos.Client, workflow string, id ledger.ID, webhookID string) error {
-	all, ours := strings.CutPrefix(workflow, name+":")
-	escaped := all[strings.LastIndex(all, "/")+1:]
-	workflowID, err := url.PathUnescape(escaped)
-	if !ours || err != nil || strings.Contains(escaped, "#") {
-		return nil //nolint:nilerr // it is no name that this package makes
+	parts := engine.WorkflowParts(name, workflow)
+	if parts == nil {
+		return nil
 	}
-	err = dbos.Send(c, workflowID, string(id), topic(id), dbos.WithIdempotencyKey(webhookID), dbos.WithSendToForks())
+	err := dbos.Send(c, parts[len(parts)-1], string(id), topic(id), dbos.WithIdempotencyKey(webhookID), dbos.WithSendToForks())
 	if errors.Is(err, dbos.ErrNonExistentWorkflow) {
 		return nil
 	}

@@ -6,13 +6,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
+	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -103,8 +102,9 @@ func decision(body []byte, namespace string) (workflowID string, id ledger.ID, o
 	default:
 		return "", "", false
 	}
-	name, ours := strings.CutPrefix(m.Data.Workflow, prefix+":"+url.PathEscape(namespace)+"/")
-	name, _, _ = strings.Cut(name, "/") // the period
-	workflowID, err := url.PathUnescape(name)
-	return workflowID, m.Data.Write, ours && err == nil && !strings.Contains(name, "#")
+	parts := engine.WorkflowParts(prefix, m.Data.Workflow)
+	if len(parts) < 2 || parts[0] != namespace {
+		return "", "", false
+	}
+	return parts[1], m.Data.Write, true
 }
