@@ -22,9 +22,6 @@ const (
 	defaultCache = 2 * time.Second
 	// retryAfter is how long a partition that could not be opened is left alone.
 	retryAfter = 2 * time.Second
-	// absentShare is the share of that time after which a missing record makes the directory be read
-	// again: the tenant may have moved.
-	absentShare = 10
 	// checkAgain is how often it is found out whether a tenant still is refused.
 	checkAgain = 5 * time.Second
 	// maxKnown bounds the placements, and the tenants of writes, that are remembered.
@@ -379,7 +376,7 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 	if refused != nil {
 		return p, refused
 	}
-	if known && !now && time.Since(p.read) < l.o.Cache && (p.Epoch > 0 || !first) {
+	if known && !now && time.Since(p.read) < l.o.Cache {
 		return p, nil
 	}
 	asked := time.Now() // the answer may be that old
@@ -389,7 +386,7 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 		found, err = home.Placement(ctx, tenant)
 	}
 	if err != nil {
-		if known && p.Epoch > 0 && errors.Is(err, ledger.ErrUnavailable) {
+		if known && errors.Is(err, ledger.ErrUnavailable) {
 			return p, nil // the partition itself knows whether that is still true
 		}
 		return p, fmt.Errorf("the directory: %w", err)
@@ -399,10 +396,10 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 			return p, err
 		}
 	}
-	if found.Epoch == 0 {
-		found.Tenant, found.Partition = tenant, l.firstOf(tenant)
+	if p = (place{found, asked}); p.Epoch == 0 {
+		p.Tenant, p.Partition = tenant, l.firstOf(tenant)
+		return p, nil // another process may place it at any time
 	}
-	p = place{found, asked}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.places) >= maxKnown {
@@ -478,44 +475,47 @@ func (l *Ledger) at(ctx context.Context, tenant string, begins bool, call func(p
 	return l.run(ctx, tenant, begins, false, call)
 }
 
-// read is at for a call that changes nothing. A partition does not refuse those, and would have nothing
-// of a tenant that has moved: with a placement that is old by now it is asked whether it has the tenant.
+// read is at for a call that changes nothing. A partition does not refuse those: with a placement that
+// is old by now it is asked whether it has the tenant.
 func (l *Ledger) read(ctx context.Context, tenant string, call func(p ledger.Partition, epoch int64) error) error {
 	return l.run(ctx, tenant, false, true, call)
 }
 
 func (l *Ledger) run(ctx context.Context, tenant string, begins, reads bool, call func(p ledger.Partition, epoch int64) error) error {
-	for again := false; ; again = true {
-		where, err := l.placeOf(ctx, tenant, again, begins)
-		if err != nil {
-			return err
-		}
-		s := l.named(where.Partition)
-		if s == nil {
-			return l.missing(where.Placement)
-		}
-		p, err := l.open(ctx, s)
-		if err != nil {
-			return err
-		}
-		err = call(p, where.Epoch)
-		if reads && (err == nil || errors.Is(err, ledger.ErrNotFound)) && where.Epoch > 0 && time.Since(where.read) > l.o.Cache {
-			switch o, failed := p.Ownership(ctx, tenant); {
-			case failed != nil:
-				return failed
-			case o.Epoch == 0 || o.State == ledger.TenantMoved:
-				err = &ledger.NotOwnedError{Partition: s.Name, Owned: o}
-			}
-		}
-		absent := errors.Is(err, ledger.ErrNotFound) && time.Since(where.read) > l.o.Cache/absentShare
-		if again || !absent && !errors.Is(err, ledger.ErrNotOwned) {
-			return err
-		}
-		now, failed := l.placeOf(ctx, tenant, true, begins)
-		if failed != nil || now.Partition == where.Partition && now.Epoch == where.Epoch {
-			return err
+	where, err := l.placeOf(ctx, tenant, false, begins)
+	if err != nil {
+		return err
+	}
+	if err = l.in(ctx, where, reads, call); !errors.Is(err, ledger.ErrNotOwned) {
+		return err
+	}
+	now, failed := l.placeOf(ctx, tenant, true, begins)
+	if failed != nil || now.Partition == where.Partition && now.Epoch == where.Epoch {
+		return err
+	}
+	return l.in(ctx, now, reads, call)
+}
+
+// in runs a call where a tenant is. That something is missing there says nothing if the tenant has moved.
+func (l *Ledger) in(ctx context.Context, where place, reads bool, call func(p ledger.Partition, epoch int64) error) error {
+	s := l.named(where.Partition)
+	if s == nil {
+		return l.missing(where.Placement)
+	}
+	p, err := l.open(ctx, s)
+	if err != nil {
+		return err
+	}
+	err = call(p, where.Epoch)
+	if where.Epoch > 0 && (errors.Is(err, ledger.ErrNotFound) || reads && err == nil && time.Since(where.read) > l.o.Cache) {
+		switch o, failed := p.Ownership(ctx, where.Tenant); {
+		case failed != nil:
+			return failed
+		case o.Epoch == 0 || o.State == ledger.TenantMoved:
+			return &ledger.NotOwnedError{Partition: s.Name, Owned: o}
 		}
 	}
+	return err
 }
 
 // each runs a call in every partition that can be reached, at the same time. The error is that of all,

@@ -329,6 +329,24 @@ func TestReadsWithAnOldDirectory(t *testing.T) {
 	}
 }
 
+// What another process wrote just after a move is not reported as missing where the tenant was, however
+// new the copy of the directory is: the engine would call the write not applied.
+func TestMissingAfterAMove(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b"}, Cache: time.Hour})
+	must(t, reserve(t, l, "acme", "one"))
+	owned, place := all[1].owned["acme"], all[0].places["acme"]
+	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantMoved}, owned))
+	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, all[0].Place(ctx, ledger.Placement{Tenant: "acme", Partition: "a", Epoch: 2, State: ledger.TenantActive, Previous: "b"}, place))
+	must(t, reserve(t, all[0], "acme", "two"))
+	rec, err := ledger.NewRecord(charge("acme", "two"))
+	must(t, err)
+	if _, err := l.Get(ctx, "acme", rec.ID); err != nil {
+		t.Errorf("%v; want the write", err)
+	}
+}
+
 // A partition that could not be reached when the outbox was no longer full learns it.
 func TestOutboxThatIsNoLongerFull(t *testing.T) {
 	all, ctx := partitions(2), t.Context()
