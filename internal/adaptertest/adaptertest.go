@@ -210,12 +210,19 @@ func NewScene(t *testing.T) *Scene {
 	return &Scene{World: world, dir: t.TempDir(), url: server.URL}
 }
 
-// Run runs a child in a role until it ends, and calls at with each point at which it halts. The
-// child is killed there if at returns true. Run returns that point, or "" if the child ended by
-// itself; it must then have succeeded.
+// Run is [Run] with the ledger and the destination of the scene.
 func (s *Scene) Run(t *testing.T, role string, env []string, at func(n int, point string) (kill bool)) string {
 	t.Helper()
-	c := s.start(t, role, env)
+	return Run(t, role, s.env(env), at)
+}
+
+// Run runs a child in a role until it ends, and calls at with each point at which it halts: a line
+// that it prints, before it waits for another on its standard input. The child is killed there if at
+// returns true. Run returns that point, or "" if the child ended by itself; it must then have
+// succeeded.
+func Run(t *testing.T, role string, env []string, at func(n int, point string) (kill bool)) string {
+	t.Helper()
+	c := start(t, role, env)
 	killed := ""
 	points := bufio.NewScanner(c.stdout)
 	for n := 1; points.Scan(); n++ {
@@ -298,7 +305,7 @@ type Server struct{ cmd *exec.Cmd }
 // Serve starts a child in a role, and returns when it has printed its first line, with that line.
 func (s *Scene) Serve(t *testing.T, role string, env ...string) (*Server, string) {
 	t.Helper()
-	c := s.start(t, role, env)
+	c := start(t, role, s.env(env))
 	line, err := bufio.NewReader(c.stdout).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the child in the role %s: %v: %s", role, err, c.stderr.String())
@@ -321,7 +328,12 @@ type child struct {
 	stderr *strings.Builder
 }
 
-func (s *Scene) start(t *testing.T, role string, env []string) child {
+// env adds the ledger and the destination of the scene to an environment.
+func (s *Scene) env(env []string) []string {
+	return append([]string{ledgerVar + "=" + filepath.Join(s.dir, "ledger.db"), ordersVar + "=" + s.url}, env...)
+}
+
+func start(t *testing.T, role string, env []string) child {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -330,7 +342,7 @@ func (s *Scene) start(t *testing.T, role string, env []string) child {
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	t.Cleanup(cancel)
 	c := child{cmd: exec.CommandContext(ctx, self), stderr: &strings.Builder{}}
-	c.cmd.Env = append(append(os.Environ(), roleVar+"="+role, ledgerVar+"="+filepath.Join(s.dir, "ledger.db"), ordersVar+"="+s.url), env...)
+	c.cmd.Env = append(append(os.Environ(), roleVar+"="+role), env...)
 	c.cmd.Stderr = c.stderr
 	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)

@@ -3,13 +3,8 @@ package sagamatrix
 import (
 	"bufio"
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,31 +16,14 @@ import (
 	"github.com/readback-go/readback/connectors/rest"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/adaptertest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/saga"
 )
 
-// role selects the role of a child process; without it this is the test itself.
-const role = "SAGAMATRIX_ROLE"
-
-// lanes is how many killed sagas are under way at once: they wait for leases and
-// horizons most of the time, and not for the processor.
-const lanes = 12
-
 func TestMain(m *testing.M) {
-	if os.Getenv(role) == "" {
-		flag.Parse()
-		if err := flag.Set("test.parallel", strconv.Itoa(lanes)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(m.Run())
-	}
-	if err := carrier(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "child:", err)
-		os.Exit(1)
-	}
+	adaptertest.Main(m, map[string]func(context.Context) error{"carrier": carrier})
 }
 
 // carrier is a process that runs the saga. It reports each of its calls before and after it makes
@@ -150,51 +128,9 @@ func shortTimes(p connectors.Profile) connectors.Profile {
 	return p
 }
 
-// patient is how long a child may take in all, on a machine that does other
-// things as well.
-const patient = 2 * time.Minute
-
 // child lets one process run the saga, and kills it at its nth call, 0 for never. It returns the
 // call at which it was killed, "" when it ended by itself.
 func (s *scene) child(t *testing.T, nth int) (at string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patient)
-	defer cancel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(append(os.Environ(), role+"=carrier"), s.env...)
-	cmd.Stderr = os.Stderr
-	say, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	calls := bufio.NewScanner(stdout)
-	for n := 1; calls.Scan(); n++ {
-		if n == nth {
-			at = calls.Text()
-			break
-		}
-		if _, err := io.WriteString(say, "go\n"); err != nil {
-			break
-		}
-	}
-	if at != "" {
-		_ = cmd.Process.Kill() // it waits at that call, and ends there
-	}
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	if at == "" && err != nil || at != "" && !errors.As(err, &exit) {
-		t.Fatalf("the child ended %v", err)
-	}
-	return at
+	return adaptertest.Run(t, "carrier", s.env, func(n int, _ string) bool { return n == nth })
 }
