@@ -3,8 +3,11 @@ package command
 import (
 	"bufio"
 	"context"
+	"io"
 	"net/http"
+	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,10 +37,16 @@ func (p *place) token(role string) bearer {
 	return bearer(strings.TrimSpace(r.out))
 }
 
-// serveForTokens starts a server that asks for them, and returns its address.
+// serveForTokens starts a server that asks for them, and returns its address. End ends it, and
+// returns its exit code.
 func (p *place) serveForTokens() (url string, end func() int) {
 	p.t.Helper()
-	cmd := program(p.t, "--config", p.config, "serve", "--listen", "127.0.0.1:0", "--grace", "20s")
+	return p.served(program(p.t, "--config", p.config, "serve", "--listen", "127.0.0.1:0", "--grace", "20s"))
+}
+
+// served starts a server, and returns its address. End ends it, and returns its exit code.
+func (p *place) served(cmd *exec.Cmd) (url string, end func() int) {
+	p.t.Helper()
 	var errs lines
 	cmd.Stderr = &errs
 	out, err := cmd.StdoutPipe()
@@ -52,14 +61,14 @@ func (p *place) serveForTokens() (url string, end func() int) {
 	if err != nil {
 		p.t.Fatalf("%v\n%s", err, errs.String())
 	}
-	end = func() int {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-			_, _ = r.Discard(1 << 20)               // until it closes its output
-			_ = cmd.Wait()                          // the exit code has it
+	end = sync.OnceValue(func() int {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_, _ = io.Copy(io.Discard, r)           // until it closes its output
+		if err := cmd.Wait(); err != nil {      // the exit code has it
+			p.t.Logf("%v\n%s", err, errs.String())
 		}
 		return cmd.ProcessState.ExitCode()
-	}
+	})
 	p.t.Cleanup(func() { end() })
 	return strings.TrimSpace(url), end
 }

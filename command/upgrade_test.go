@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -56,34 +54,6 @@ func earlierProgram(t *testing.T) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return exe
-}
-
-// served starts a server and returns its address and how it is ended.
-func (p *place) served(cmd *exec.Cmd) (url string, end func()) {
-	p.t.Helper()
-	var errs lines
-	cmd.Stderr = &errs
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	r := bufio.NewReader(out)
-	url, err = r.ReadString('\n')
-	if err != nil {
-		p.t.Fatalf("%v\n%s", err, errs.String())
-	}
-	end = sync.OnceFunc(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		_, _ = io.Copy(io.Discard, r)           // until it closes its output
-		if err := cmd.Wait(); err != nil {
-			p.t.Errorf("%v\n%s", err, errs.String())
-		}
-	})
-	p.t.Cleanup(end)
-	return strings.TrimSpace(url), end
 }
 
 // Servers of an earlier and of this version work side by side on one ledger, while the newer one
@@ -156,11 +126,15 @@ func TestUpgradeWithoutDowntime(t *testing.T) {
 	until(100)
 	target.Store(&[]string{now})
 	until(20) // nothing is asked of the earlier one any more
-	endOld()
+	if code := endOld(); code != 0 {
+		t.Errorf("the earlier server ended with %d", code)
+	}
 	until(50)
 	end()
 	callers.Wait()
-	endNow()
+	if code := endNow(); code != 0 {
+		t.Errorf("the server ended with %d", code)
+	}
 
 	made := make(map[string]int)
 	for _, e := range p.world.Effects() {
