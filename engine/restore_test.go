@@ -351,3 +351,77 @@ func TestKnownFateAtARestore(t *testing.T) {
 		})
 	}
 }
+
+// A write that was in review at the backup may have been sent in the missing time, by a reviewer's
+// decision, and that send may arrive later: no read before its horizon ends the review or permits a send.
+func TestInReviewAtARestore(t *testing.T) {
+	for name, word := range map[string]engine.Word{"read again": "", "sent again by a reviewer": engine.WordRetry} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := orders.Plain.Options()
+				o.Horizon = connectors.Within(10 * time.Minute)
+				b := newBench(t, o, nil)
+				b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
+				b.meddle(intent.Create, func() { b.seed(intent.Fields{"order_id": "A-1"}, "") })
+				id := b.do(order("A-1", intent.Create)).ID
+				if got := b.state(id); got.State != ledger.Review || got.Due.IsZero() {
+					t.Fatalf("%s, due %s; want it in review and read again%s", got.Phase(), got.Due, b.life(id))
+				}
+				time.Sleep(11 * time.Minute) // that send can no longer arrive
+				b.remove("A-1")
+				b.restored(func(e *engine.Engine) {
+					b.set(orders.Fault{Kind: orders.LateCommit, Times: 1, Delay: 5 * time.Minute})
+					ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+					defer cancel()
+					if out, err := e.Do(ctx, order("A-1", intent.Create)); err != nil || out.Sends != 1 { // as if a reviewer had ordered it
+						t.Fatalf("%+v, %v in the missing time", out, err)
+					}
+				})
+				if len(b.effects()) != 0 {
+					t.Fatal("the send has arrived already")
+				}
+				if word != "" {
+					retry := engine.Decision{Word: word, By: "bob", Reason: "r"}
+					ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+					defer cancel()
+					if _, err := b.engine.Resolve(ctx, "acme", id, retry); err != nil {
+						t.Fatal(err)
+					}
+				}
+				b.work(2 * time.Hour)
+				if got := b.state(id); got.Settlement != ledger.Verified || len(b.effects()) != 1 {
+					t.Errorf("%s with %d effects, want it verified with 1%s", got.Phase(), len(b.effects()), b.life(id))
+				}
+			})
+		})
+	}
+}
+
+// A caller asks again with other words for what was done in the missing time. The record that its stamp
+// shows is another request's: it is not repaired, undone or made anew.
+func TestAskedAgainWithOtherWords(t *testing.T) {
+	for name, change := range map[string]func(*intent.WriteIntent){
+		"a value":       func(w *intent.WriteIntent) { w.Expect["currency"] = "CHF" },
+		"another field": func(w *intent.WriteIntent) { w.Expect["note"] = "by the agent" },
+		"another key":   func(w *intent.WriteIntent) { w.Key["order_id"] = "A-2" },
+	} {
+		for _, on := range []intent.MismatchPolicy{intent.MismatchEscalate, intent.MismatchRepair, intent.MismatchCompensate} {
+			t.Run(name+"/"+string(on), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := orders.Plain.Options()
+					o.StampUpdates = true // else nothing is repaired
+					b := newBench(t, o, nil)
+					b.restored(func(e *engine.Engine) { doOn(t, e, order("A-1", intent.Create)) })
+					w := order("A-1", intent.Create)
+					w.OnMismatch, w.Reversibility = on, intent.Compensable
+					change(&w)
+					id := b.do(w).ID
+					b.work(2 * time.Hour)
+					if got := b.state(id); got.State != ledger.Review || len(b.effects()) != 1 {
+						t.Errorf("%s with %d effects; want it in review with 1%s", got.Phase(), len(b.effects()), b.life(id))
+					}
+				})
+			})
+		}
+	}
+}
