@@ -36,41 +36,22 @@ var stubs = sync.OnceValues(func() (string, error) {
 	return dir, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "engines")))
 })
 
-var recipesCompiled struct {
-	sync.Mutex
-	done bool
-	err  error
-}
-
-// compileRecipes has the compiler check the recipes, strictly, once.
+// compileRecipes has the compiler check the recipes, and lets them find the stubs.
 func compileRecipes(t *testing.T, dir string) error {
 	t.Helper()
-	recipesCompiled.Lock()
-	defer recipesCompiled.Unlock()
-	if recipesCompiled.done {
-		return recipesCompiled.err
-	}
 	files := map[string]string{"readback.ts": "ts-http", "step.ts": "engine-step"}
 	for engine := range engines {
 		files[engine+"-recipe.ts"] = "engine-" + engine
 	}
-	args := []string{"--strict", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck", "engines.d.ts"}
-	for file, name := range files {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, file)
-	}
-	recipesCompiled.err = in(t.Context(), dir, filepath.Join("..", "node_modules", ".bin", "tsc"), args...)
+	compiled := compile(t, dir, files, "engines.d.ts")
 	for name, stub := range recipes {
 		at := filepath.Join(dir, "node_modules", filepath.FromSlash(name))
 		up, err := filepath.Rel(at, filepath.Join(dir, stub))
-		recipesCompiled.err = errors.Join(recipesCompiled.err, err, os.MkdirAll(at, 0o700),
+		compiled = errors.Join(compiled, err, os.MkdirAll(at, 0o700),
 			os.WriteFile(filepath.Join(at, "index.js"), []byte("export * from \""+filepath.ToSlash(up)+"\";\n"), 0o600),
 			os.WriteFile(filepath.Join(at, "package.json"), []byte(`{"type": "module", "exports": {".": "./index.js", "./api": "./api/index.js", "./errors": "./errors/index.js"}}`), 0o600))
 	}
-	recipesCompiled.done = true
-	return recipesCompiled.err
+	return compiled
 }
 
 // workflow is one run of an engine's recipe.

@@ -13,8 +13,8 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// scripts are the files of the page, by block.
-var scripts = map[string]string{"ts-http": "readback.ts", "ts-act": "charge.ts", "ts-mcp": "mcp.ts"}
+// scripts are the blocks of the page, by file.
+var scripts = map[string]string{"readback.ts": "ts-http", "charge.ts": "ts-act", "mcp.ts": "ts-mcp"}
 
 // installed are the packages of npm, got once for all tests.
 var installed = sync.OnceValues(func() (string, error) {
@@ -36,29 +36,38 @@ func in(ctx context.Context, dir, name string, args ...string) error {
 	return err
 }
 
-// compiled is the compiler's output for the blocks of the page.
+// compile has the compiler of the installed packages check blocks of a page, by their files in a folder,
+// strictly, with other files.
+func compile(t *testing.T, dir string, blocks map[string]string, others ...string) error {
+	t.Helper()
+	npm, err := installed()
+	if err != nil {
+		return err
+	}
+	args := append([]string{"--strict", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}, others...)
+	for file, name := range blocks {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, file)
+	}
+	return in(t.Context(), dir, filepath.Join(npm, "node_modules", ".bin", "tsc"), args...)
+}
+
+// compiled is the compiler's output for the blocks of the page, which are compiled once.
 var compiled struct {
 	sync.Mutex
 	done bool
 	err  error
 }
 
-// compile has the compiler check the blocks of the page, strictly, once.
-func compile(t *testing.T, dir string) error {
+func compilePage(t *testing.T, dir string) error {
 	t.Helper()
 	compiled.Lock()
 	defer compiled.Unlock()
-	if compiled.done {
-		return compiled.err
+	if !compiled.done {
+		compiled.err, compiled.done = compile(t, dir, scripts), true
 	}
-	args := []string{"--strict", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "--skipLibCheck"}
-	for name, file := range scripts {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(block(t, name)), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		args = append(args, file)
-	}
-	compiled.err, compiled.done = in(t.Context(), dir, filepath.Join("node_modules", ".bin", "tsc"), args...), true
 	return compiled.err
 }
 
@@ -68,7 +77,7 @@ func node(t *testing.T, script string, args ...string) *exec.Cmd {
 	need.Long(t)
 	dir, err := installed()
 	need.Have(t, err)
-	if err := compile(t, dir); err != nil {
+	if err := compilePage(t, dir); err != nil {
 		t.Fatal(err)
 	}
 	return exec.CommandContext(t.Context(), "node", append([]string{filepath.Join(dir, script)}, args...)...)
