@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/signal"
@@ -14,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/internal/fakes/orders"
+	"github.com/readback-go/readback/internal/pgtest"
+	"github.com/readback-go/readback/ledger/postgres"
 )
 
 // The program of a worker is that of the test.
@@ -78,6 +81,35 @@ func TestAccount(t *testing.T) {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestKnown: a workflow that failed before it asked for its write is not waited for, and one that has not ended is.
+func TestKnown(t *testing.T) {
+	m, err := newMachine(options{dir: os.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	if m.pg == nil {
+		pgtest.Need(t, pgtest.ErrMissing)
+	}
+	dsn, drop, err := m.database()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = drop() })
+	l, err := postgres.Open(t.Context(), dsn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	reported := map[string]end{"A-1": failed}
+	if all, over, err := known(t.Context(), l, reported, 1); err != nil || !over || !maps.Equal(all, reported) {
+		t.Errorf("one workflow of one: %v, %v, %v", all, over, err)
+	}
+	if all, over, err := known(t.Context(), l, reported, 2); err != nil || over {
+		t.Errorf("one workflow of two: %v, %v, %v", all, over, err)
 	}
 }
 

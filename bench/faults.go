@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -25,13 +26,14 @@ import (
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
+	"golang.org/x/sync/errgroup"
 )
 
 // The size of one cell of the table, the longest that it may take, and when no further one begins.
 const (
 	ordersOfACell = 600
-	longestCell   = 100 * time.Second
-	longestRun    = 8 * time.Minute
+	longestCell   = 150 * time.Second
+	longestRun    = 9 * time.Minute
 	killEvery     = 100 // requests that make an order
 )
 
@@ -296,11 +298,7 @@ func (w *workers) stop() error {
 func (w *workers) snapshot() map[string]end {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := map[string]end{}
-	for k, v := range w.reported {
-		all[k] = v
-	}
-	return all
+	return maps.Clone(w.reported)
 }
 
 // servers are what the engines of the table run on.
@@ -450,7 +448,7 @@ func (s *servers) cell(ctx context.Context, name string, with bool, n int, x tro
 // known is what was reported of the orders, but for those of which readback's ledger knows that they wait for a
 // reviewer, and whether all is settled: every other workflow has ended, and no recheck is due soon.
 func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n int) (map[string]end, bool, error) {
-	all, over := map[string]end{}, true
+	all, over := maps.Clone(reported), true // a workflow that failed before it asked for its write has no record
 	search := ledger.Search{Tenant: tenant, Destination: "orders", Limit: 200}
 	for {
 		found, err := l.Find(ctx, search)
@@ -459,11 +457,8 @@ func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n i
 		}
 		for _, r := range found.Records {
 			reference := r.IdempotencyKey
-			switch report, ended := reported[reference]; {
-			case r.Status().Group() == ledger.NeedsReview:
+			if r.Status().Group() == ledger.NeedsReview {
 				all[reference] = person
-			case ended:
-				all[reference] = report
 			}
 			// The last recheck, for processes that were suspended for a day, is not waited for.
 			over = over && (all[reference] == person || all[reference] != "" && r.State == ledger.Settled && (r.Due.IsZero() || time.Until(r.Due) > longestCell))
@@ -584,6 +579,38 @@ func insert(page []byte, table string) ([]byte, error) {
 	return slices.Concat(head, []byte(tableBegins+"\n"+table+"\n"+tableEnds), tail), nil
 }
 
+// faults runs the cells: the engines at once, and each alone and with readback at once, since most of the time
+// is waiting.
+func (s *servers) faults(ctx context.Context, w io.Writer, present []contender, n int, end time.Time, cells map[string]map[string][2]tally) error {
+	all, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
+	for i, c := range present {
+		all.Go(func() error {
+			for j, x := range troubles {
+				began := time.Now()
+				if began.After(end) {
+					fmt.Fprintf(w, "%s, %s is left out: the run has taken %s.\n", c.name, x.name, longestRun)
+					continue
+				}
+				var pair [2]tally
+				both, ctx := errgroup.WithContext(ctx)
+				for k, with := range []bool{false, true} {
+					both.Go(func() (err error) { pair[k], err = s.cell(ctx, c.name, with, n, x, uint64(100*i+j+1)); return err })
+				}
+				if err := both.Wait(); err != nil {
+					return fmt.Errorf("%s, %s: %w", c.name, x.name, err)
+				}
+				mu.Lock()
+				cells[c.name][x.name] = pair
+				mu.Unlock()
+				fmt.Fprintf(w, "%s, %s: alone %+v, with readback %+v, in %s\n", c.name, x.name, pair[0], pair[1], time.Since(began).Round(100*time.Millisecond))
+			}
+			return nil
+		})
+	}
+	return all.Wait()
+}
+
 // runEngines measures the table, prints it, and writes it into a page, if one is named.
 func runEngines(ctx context.Context, w io.Writer, o options, only, page string) (err error) {
 	m, err := newMachine(o)
@@ -616,27 +643,8 @@ func runEngines(ctx context.Context, w io.Writer, o options, only, page string) 
 		e.rates[c.name] = r
 		fmt.Fprintf(w, "%s, workflows a second: alone %.1f, with readback %.1f\n", c.name, r.alone, r.with)
 	}
-	for i, c := range present {
-		for j, x := range troubles {
-			if time.Now().After(end) {
-				fmt.Fprintf(w, "%s, %s is left out: the run has taken %s.\n", c.name, x.name, longestRun)
-				continue
-			}
-			// Both at once: most of the time is waiting.
-			var pair [2]tally
-			var errs [2]error
-			var both sync.WaitGroup
-			began := time.Now()
-			for k, with := range []bool{false, true} {
-				both.Go(func() { pair[k], errs[k] = s.cell(ctx, c.name, with, o.orders, x, uint64(100*i+j+1)) })
-			}
-			both.Wait()
-			if err := errors.Join(errs[:]...); err != nil {
-				return fmt.Errorf("%s, %s: %w", c.name, x.name, err)
-			}
-			fmt.Fprintf(w, "%s, %s: alone %+v, with readback %+v, in %s\n", c.name, x.name, pair[0], pair[1], time.Since(began).Round(100*time.Millisecond))
-			e.cells[c.name][x.name] = pair
-		}
+	if err := s.faults(ctx, w, present, o.orders, end, e.cells); err != nil {
+		return err
 	}
 	fmt.Fprintf(w, "\n%s", e)
 	if page == "" {

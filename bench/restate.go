@@ -86,9 +86,16 @@ func restateSession(ctx context.Context, log *slog.Logger, ingressURL, adminURL,
 	client := ingress.NewClient(ingressURL, ingress.WithHttpClient(&http.Client{Transport: transport}))
 	charge := ingress.Service[order, string](client, service.Name(), "charge")
 	return session{
-		write: func(ctx context.Context, o order) error {
-			_, err := charge.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
-			return err
+		write: func(ctx context.Context, o order) (failed error) {
+			err := until(ctx, func() error {
+				_, err := charge.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
+				// Another error is the call's.
+				if ended := ingress.Error(nil); errors.As(err, &ended) && ended.IsInvocationError() {
+					failed, err = ended, nil
+				}
+				return err
+			})
+			return errors.Join(failed, err)
 		},
 		close: func() error { transport.CloseIdleConnections(); return stop() },
 	}, nil

@@ -18,6 +18,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -33,6 +34,9 @@ var temporalOnPostgres = contender{
 const temporalProgram = "temporalserver"
 
 const temporalNamespace = "bench"
+
+// atOnce is how many workflows a process begins at once: less than the server's 20 connections.
+const atOnce = 16
 
 func openTemporal(ctx context.Context, m *machine, d *destination) (session, error) {
 	address, stop, err := startTemporal(m)
@@ -129,19 +133,31 @@ func temporalSession(ctx context.Context, log *slog.Logger, address, queue strin
 		c.Close()
 		return session{}, err
 	}
+	// Each call has ten seconds. Where hundreds begin a workflow at once, all of them run out of it, and the server
+	// opens its shards again, whose state it does not know any more.
+	beginning := make(chan struct{}, atOnce)
 	return session{
-		write: func(ctx context.Context, o order) error {
+		write: func(ctx context.Context, o order) (failed error) {
 			id := queue + "-" + o.Reference
-			run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-				ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-			}, flow, o)
-			if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
-				run, err = c.GetWorkflow(ctx, id, ""), nil
-			}
-			if err != nil {
+			err := until(ctx, func() error {
+				beginning <- struct{}{}
+				run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+					ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+				}, flow, o)
+				<-beginning
+				if begun := new(serviceerror.WorkflowExecutionAlreadyStarted); errors.As(err, &begun) {
+					run, err = c.GetWorkflow(ctx, id, ""), nil
+				}
+				if err == nil {
+					err = run.Get(ctx, nil)
+				}
+				// Another error is the call's, such as a timeout of a busy server.
+				if ended := new(temporal.WorkflowExecutionError); errors.As(err, &ended) {
+					failed, err = ended, nil
+				}
 				return err
-			}
-			return run.Get(ctx, nil)
+			})
+			return errors.Join(failed, err)
 		},
 		close: func() error { w.Stop(); c.Close(); return nil },
 	}, nil
