@@ -121,9 +121,7 @@ func check(ctx context.Context, client *kgo.Client, o Options) error {
 // exists asks for a topic without making it.
 func exists(ctx context.Context, client *kgo.Client, topic string) error {
 	r := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &topic
-	r.Topics = append(r.Topics, t)
+	r.Topics = []kmsg.MetadataRequestTopic{{Topic: &topic}}
 	answer, err := r.RequestWith(ctx, client)
 	if err == nil && len(answer.Topics) == 1 {
 		err = kerr.ErrorForCode(answer.Topics[0].ErrorCode)

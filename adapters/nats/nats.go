@@ -106,7 +106,7 @@ func check(ctx context.Context, js jetstream.JetStream, info *jetstream.Consumer
 	stream, err := js.StreamNameBySubject(ctx, o.DeadLetters)
 	refuse(strings.ContainsAny(o.DeadLetters, "*>"), "Options.DeadLetters is %q; want one subject", o.DeadLetters)
 	refuse(err != nil, "Options.DeadLetters is %q, which no stream has: %w", o.DeadLetters, err)
-	refuse(err == nil && stream == info.Stream, "Options.DeadLetters is %q, a subject of the consumer's own stream %q; want another stream", o.DeadLetters, stream)
+	refuse(stream == info.Stream, "Options.DeadLetters is %q, a subject of the consumer's own stream %q; want another stream", o.DeadLetters, stream)
 	if err == nil {
 		dead, err := js.Stream(ctx, stream)
 		refuse(err != nil, "the stream %q of Options.DeadLetters: %w", stream, err)
