@@ -48,14 +48,14 @@ type Writes struct {
 // The error is terminal. It has the outcome's text where the write ended without the effect. After a
 // cancellation the write may have been sent, and is not withdrawn.
 func (ws *Writes) Do(ctx sdk.Context, step string, w intent.WriteIntent) (engine.Outcome, error) {
-	run := w.Workflow
-	if o, keyed := ctx.(sdk.ObjectSharedContext); run == "" && keyed {
-		run = sdk.Key(o) // empty in a handler of a service
+	run := []string{ctx.Request().IdempotencyKey}
+	if o, keyed := ctx.(sdk.ObjectSharedContext); keyed && sdk.Key(o) != "" { // it is empty in a handler of a service
+		run = []string{sdk.Key(o)}
 	}
-	if run == "" {
-		run = ctx.Request().IdempotencyKey
+	if w.Workflow != "" { // two parts: it is no key, also where it has the text of one
+		run = []string{"Workflow", w.Workflow}
 	}
-	if w.Workflow, w.Step = engine.WorkflowName("restate", ws.Service, run), step; w.Workflow == "" {
+	if w.Workflow, w.Step = engine.WorkflowName("restate", append([]string{ws.Service}, run...)...), step; w.Workflow == "" {
 		return engine.Outcome{}, sdk.ToTerminalError(errors.New(
 			"the write has no name that a retry keeps: call the handler with an idempotency key, or set Workflow and Writes.Service"), sdk.WithErrorCode(http.StatusBadRequest))
 	}

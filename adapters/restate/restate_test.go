@@ -41,8 +41,9 @@ func charge(tool string, o Order) intent.WriteIntent {
 }
 
 // serve serves the handlers of a test:
-//   - the service payments, with charge, and with unstable, whose name changes with each replay;
-//   - the object account, with charge, and with held, which needs approval;
+//   - the service payments, with charge, with named, whose intent has a Workflow, and with unstable,
+//     whose name changes with each replay;
+//   - the object account, with charge, with named, and with held, which needs approval;
 //   - the workflow checkout, which makes one write of each kind.
 func serve(ctx context.Context, at string, ws restate.Writes, prefix string, replays *atomic.Int32) error {
 	// Handlers that wait are suspended at once, and replayed later.
@@ -65,6 +66,7 @@ func serve(ctx context.Context, at string, ws restate.Writes, prefix string, rep
 			return string(out.Status), err
 		}
 	}
+	named := func(w *intent.WriteIntent) { w.Workflow = "run-1" }
 	both := func(ctx sdk.Context, o Order) (string, error) {
 		for _, step := range []string{"charge", "held"} {
 			if out, err := of("checkout").Do(ctx, step, charge(step, Order{ID: o.ID + "-" + step})); err != nil || out.Status != ledger.Verified {
@@ -79,9 +81,11 @@ func serve(ctx context.Context, at string, ws restate.Writes, prefix string, rep
 	return server.NewRestate().WithLogger(slog.DiscardHandler, true).
 		Bind(sdk.NewService(prefix+"payments", atOnce, quick).
 			Handler("charge", sdk.NewServiceHandler(do("payments", "charge", nil))).
-			Handler("unstable", sdk.NewServiceHandler(do("payments", "held", func(w *intent.WriteIntent) { w.Workflow = fmt.Sprint("run-", replays.Load()) })))).
+			Handler("unstable", sdk.NewServiceHandler(do("payments", "held", func(w *intent.WriteIntent) { w.Workflow = fmt.Sprint("run-", replays.Load()) }))).
+			Handler("named", sdk.NewServiceHandler(do("payments", "charge", named)))).
 		Bind(sdk.NewObject(prefix+"account", atOnce, quick).
 			Handler("charge", sdk.NewObjectHandler(object(do("account", "charge", nil)))).
+			Handler("named", sdk.NewObjectHandler(object(do("account", "charge", named)))).
 			Handler("held", sdk.NewObjectHandler(object(do("account", "held", nil))))).
 		Bind(sdk.NewWorkflow(prefix+"checkout", atOnce, quick).
 			Handler("run", sdk.NewWorkflowHandler(func(ctx sdk.WorkflowContext, o Order) (string, error) { return both(ctx, o) }))).
@@ -142,12 +146,14 @@ func (b *bench) held() ledger.ID {
 	return id
 }
 
+// passesKeys are settings with which the server passes the idempotency key of a request on to its handler.
+var passesKeys = []string{"RESTATE_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true", "RESTATE_EXPERIMENTAL_ENABLE_VQUEUES=true"}
+
 // A lost response is read back, and every repeat has the first outcome: a second request, one whose
 // idempotency key Restate has forgotten, and an invocation that is started anew.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	// With these the server passes the idempotency key of a request on to its handler.
-	b := newBench(t, "RESTATE_EXPERIMENTAL_ENABLE_PROTOCOL_V7=true", "RESTATE_EXPERIMENTAL_ENABLE_VQUEUES=true")
+	b := newBench(t, passesKeys...)
 	if err := b.World.Set(orders.Fault{Kind: orders.LostAnswer, Times: 1}); err != nil {
 		t.Fatal(err)
 	}
@@ -258,6 +264,21 @@ func TestFailures(t *testing.T) {
 	if n := len(b.World.Effects()); n != 0 {
 		t.Errorf("%d effects; want 0", n)
 	}
+}
+
+// The Workflow of an intent, and the key of an object or of a request are names of different writes, also
+// where one has the text of the other.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, passesKeys...)
+	for _, c := range []struct{ handler, order, key string }{
+		{"account/run-1/charge", "A-1", ""}, {"account/other/named", "A-2", ""}, {"payments/charge", "A-3", "run-1"}, {"payments/named", "A-4", ""},
+	} {
+		if got, err := b.invoke(c.handler, `{"order_id": "`+c.order+`"}`, c.key); err != nil || !strings.Contains(got, "verified") {
+			t.Errorf("%s: %s, %v", c.handler, got, err)
+		}
+	}
+	b.Once("A-1", "A-2", "A-3", "A-4")
 }
 
 // A name that changes between two replays is refused, and nothing is recorded under the second.
