@@ -49,6 +49,7 @@ type book struct {
 	*ledger.Memory
 	mu  sync.Mutex
 	err error // of every reservation and read
+	all error // of what needs all partitions
 }
 
 func (b *book) breaks(err error) {
@@ -82,6 +83,13 @@ func (b *book) Follow(ctx context.Context, q ledger.Following) ([]ledger.Change,
 		return nil, "", err
 	}
 	return b.Memory.Follow(ctx, q)
+}
+
+func (b *book) Latest(ctx context.Context) (string, error) {
+	if b.all != nil {
+		return "", b.all
+	}
+	return b.Memory.Latest(ctx)
 }
 
 // tokens knows callers by their token, which is role@tenant, or role:name@tenant.

@@ -71,24 +71,23 @@ func (c *call) follow(ctx context.Context) (reply, error) {
 
 // start determines the first cursor, and opens the stream.
 func (s *stream) start(ctx context.Context) error {
-	latest, err := s.c.api.service.Latest(ctx, s.c.who)
-	if err != nil {
-		return err
-	}
-	s.cursor = latest
-	if after := s.c.query.Get("after"); after != "" {
-		s.cursor = after
-	}
+	s.cursor = s.c.query.Get("after")
 	if id := s.c.r.Header.Get(headerLastID); id != "" {
 		if !isText(id, maxCursor) {
 			return badField(headerLastID, "is no id of an event; want one as it came")
 		}
 		s.cursor = id
 	}
-	if s.cursor == fromStart {
-		s.cursor = ""
-	}
-	if s.cursor != latest { // an invalid one is refused while an error can still be sent
+	if s.cursor == "" { // this needs all partitions of the ledger; to continue does not
+		latest, err := s.c.api.service.Latest(ctx, s.c.who)
+		if err != nil {
+			return err
+		}
+		s.cursor = latest
+	} else { // an invalid one is refused while an error can still be sent
+		if s.cursor == fromStart {
+			s.cursor = ""
+		}
 		_, _, err := s.c.api.service.Follow(ctx, s.c.who, s.cursor, 1)
 		if errors.Is(err, ledger.ErrCursor) && s.c.r.Header.Get(headerLastID) != "" {
 			return badField(headerLastID, "is no id of an event; want one as it came")

@@ -316,6 +316,22 @@ func TestStreamOutlivesTheLedgersAbsence(t *testing.T) {
 	})
 }
 
+// While a partition of the ledger is unreachable, a client that returns continues. A new one cannot begin.
+func TestStreamContinuesWithoutAPartition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Native.Options(), nil)
+		b.submit(order("A-0"))
+		first, _ := b.listen(b.served(), agent, "/v1/events?after=start").outcome()
+		b.ledger.all = unavailableLedger()
+		b.ask(agent, "GET", "/v1/events", "").problem(unavailable)
+		l := b.listen(b.served(), agent, "/v1/events", "Last-Event-ID: "+first.ID)
+		out := b.submit(order("A-1"))
+		if _, outcome := l.outcome(); outcome.Write != out.ID {
+			t.Errorf("%+v", outcome)
+		}
+	})
+}
+
 // A client that returns after the changes it missed were pruned gets a notice, and
 // continues from now.
 func TestStreamSaysWhatItMissed(t *testing.T) {
