@@ -220,6 +220,9 @@ var partitions = map[string]partitionScenario{
 			p.sleep(2 * lease) // the worker of the first is gone
 			p.moves()
 			p.receives(false)
+			if s, err := p.from.QueueStats(p.Context()); err != nil || s.Outbox != 0 {
+				p.Errorf("%d entries in the outbox of the source, %v; want none that is to be taken in", s.Outbox, err)
+			}
 			p.must(p.from.Forget(p.Context(), ledger.Ownership{Tenant: "acme", Epoch: 2}))
 			there := *p.harness
 			there.ledger = p.to

@@ -26,7 +26,9 @@ entry AS (INSERT INTO @ledger_outbox (id, tenant, key_digest, intent)
 SELECT (SELECT count(*) FROM entry) - CASE WHEN EXISTS (SELECT 1 FROM owned) THEN 0 ELSE 1 END, ''
 
 -- name: outbox_size
-SELECT count(*), coalesce(min(o.enqueued), 0) FROM @ledger_outbox AS o WHERE o.refused IS NULL
+-- Without what a move or a decision has left: it is never taken in here.
+SELECT count(*), coalesce(min(o.enqueued), 0) FROM @ledger_outbox AS o
+WHERE o.refused IS NULL AND NOT EXISTS (SELECT 1 FROM @ledger_tenants AS f WHERE f.tenant = o.tenant AND f.state = 'moved')
 
 -- name: queue_heads
 -- Locks the first entry of some queues: as many queues after one, in the order of their
