@@ -168,7 +168,7 @@ func (l *Ledger) finding(v survey, tenant string, p ledger.Placement) Finding {
 	case p.Epoch > 0 && !moving && v.owned[at] != nil && len(of) == 0:
 		f.Partitions = []string{p.Partition}
 		f.Text = fmt.Sprintf("the directory says that tenant %q is in partition %q, which does not have it; it is refused: the database is another one, or was restored from a backup", tenant, p.Partition)
-	case p.Epoch > 0 && !moving && len(of) == 1 && of[0] != at:
+	case p.Epoch > 0 && !moving && len(of) == 1 && (of[0] != at || v.owned[at][tenant].Epoch != p.Epoch):
 		f.Text = fmt.Sprintf("the directory says that tenant %q is in partition %q (epoch %d), and partition %s owns it; it is refused: one of the two databases was restored from a backup; find out which one is right, and run `readback shards keep`", tenant, p.Partition, p.Epoch, names[0])
 	case p.Epoch > 0 && !moving && len(of) == 1 && v.owned[at][tenant].State == ledger.TenantDraining:
 		f.Text = fmt.Sprintf("tenant %q is in partition %s, which begins nothing, and no move is under way; it is refused: it was in two partitions before; run `readback shards keep`", tenant, names[0])

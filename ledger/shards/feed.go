@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 )
 
@@ -426,7 +425,9 @@ func (l *Ledger) QueueStats(ctx context.Context) (all ledger.QueueStats, err err
 		if all.Outbox += s.Outbox; !s.Oldest.IsZero() && (all.Oldest.IsZero() || s.Oldest.Before(all.Oldest)) {
 			all.Oldest = s.Oldest
 		}
-		all.Refused, all.Damaged = append(all.Refused, s.Refused...), append(all.Damaged, s.Damaged...)
+		left := func(r ledger.Refused) bool { return of[r.Tenant] != "" && of[r.Tenant] != l.shards[i].Name }
+		all.Refused = append(all.Refused, slices.DeleteFunc(s.Refused, left)...)
+		all.Damaged = append(all.Damaged, slices.DeleteFunc(s.Damaged, left)...)
 	}
 	slices.SortFunc(all.Queues, func(a, b ledger.Queue) int {
 		return cmp.Or(cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.State, b.State))
@@ -500,9 +501,6 @@ func (l *Ledger) Erase(ctx context.Context, e ledger.Erasing) (did ledger.Erased
 	l.mu.Unlock()
 	if tidy {
 		return did, nil
-	}
-	if !pause.For(ctx, 2*l.o.Cache) {
-		return did, ctx.Err()
 	}
 	if err := l.tidy(ctx, where.Placement); err != nil {
 		return did, err

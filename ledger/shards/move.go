@@ -77,11 +77,15 @@ func (l *Ledger) Move(ctx context.Context, tenant, to string, report func(Step))
 	return l.Resume(ctx, tenant, report)
 }
 
-// tidy deletes what is left of a tenant where it was before, if the program that moved it died then.
+// tidy deletes what is left of a tenant where it was before, if the program that moved it died then. It
+// waits until every router reads where the tenant is.
 func (l *Ledger) tidy(ctx context.Context, p ledger.Placement) error {
 	s := l.named(p.Previous)
 	if s == nil {
 		return nil
+	}
+	if !pause.For(ctx, 2*l.o.Cache) {
+		return ctx.Err()
 	}
 	from, err := l.open(ctx, s)
 	if err == nil {

@@ -391,6 +391,12 @@ func (l *Ledger) placeOf(ctx context.Context, tenant string, now, first bool) (p
 		}
 		return p, fmt.Errorf("the directory: %w", err)
 	}
+	if known && found.Epoch < p.Epoch { // the directory was restored
+		if err := l.reconcile(ctx); err != nil {
+			return p, err
+		}
+		return l.placeOf(ctx, tenant, now, first)
+	}
 	if first && (found.Epoch == 0 || found.State == ledger.TenantDraining && found.Target == found.Partition) {
 		if found, err = l.place(ctx, home, tenant, found); err != nil {
 			return p, err
@@ -490,7 +496,7 @@ func (l *Ledger) run(ctx context.Context, tenant string, begins, reads bool, cal
 		return err
 	}
 	now, failed := l.placeOf(ctx, tenant, true, begins)
-	if failed != nil || now.Partition == where.Partition && now.Epoch == where.Epoch {
+	if failed != nil || now.Placement == where.Placement {
 		return err
 	}
 	return l.in(ctx, now, reads, call)
@@ -540,7 +546,9 @@ func (l *Ledger) all(ctx context.Context, call func(i int, p ledger.Partition) e
 		wait.Go(func() {
 			p, err := l.open(ctx, s)
 			if err == nil {
-				err = call(i, p)
+				if err = call(i, p); err != nil {
+					err = fmt.Errorf("partition %q: %w", s.Name, err)
+				}
 			}
 			errs[i] = err
 		})

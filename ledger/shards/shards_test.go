@@ -31,6 +31,7 @@ type partition struct {
 	// surveyed is called before its tenants are read.
 	surveyed  func()
 	forgotten []ledger.Ownership
+	refused   []ledger.Refused // in its outbox
 }
 
 func newPartition() *partition {
@@ -69,6 +70,12 @@ func (p *partition) Own(_ context.Context, o, was ledger.Ownership) error {
 	}
 	p.owned[o.Tenant] = o
 	return nil
+}
+
+func (p *partition) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
+	s, err := p.Memory.QueueStats(ctx)
+	s.Refused = slices.Clone(p.refused)
+	return s, err
 }
 
 func (p *partition) Leased(context.Context, string) (int, error) { return 0, nil }
@@ -191,6 +198,8 @@ func TestTenantInTwoPartitions(t *testing.T) {
 	}{
 		"in both":             {1, 2, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{"in 2 partitions", `"a" (epoch 1)`, `"b" (epoch 2)`}},
 		"in the other":        {1, 0, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{`in partition "b" (epoch 2)`, `"a" (epoch 1)`}},
+		"with an older state": {1, 0, ledger.Placement{Tenant: "acme", Partition: "a", Epoch: 3, State: ledger.TenantActive}, []string{`in partition "a" (epoch 3)`, `"a" (epoch 1)`}},
+		"with a newer state":  {3, 0, ledger.Placement{Tenant: "acme", Partition: "a", Epoch: 1, State: ledger.TenantActive}, []string{`in partition "a" (epoch 1)`, `"a" (epoch 3)`}},
 		"in none":             {0, 0, ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, []string{`partition "b", which does not have it`}},
 		"in one that is gone": {0, 0, ledger.Placement{Tenant: "acme", Partition: "z", Epoch: 2, State: ledger.TenantActive}, []string{`partition "z", which is not configured`}},
 	} {
@@ -257,8 +266,13 @@ func TestRestoredWhileRunning(t *testing.T) {
 	must(t, reserve(t, l, "acme", "one"))
 	must(t, reserve(t, l, "globex", "one"))
 	must(t, reserve(t, all[0], "acme", "restored"))
+	_, err := all[0].Commit(ctx, ledger.Batch{Documents: []ledger.Document{{Tenant: "acme", Kind: "step", ID: "restored", Body: []byte(`{}`), Due: time.Now()}}})
+	must(t, err)
 	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 1, State: ledger.TenantActive}, ledger.Ownership{}))
 	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, all[1].owned["acme"]))
+	if due, _, err := l.DueDocuments(ctx, "step", 10); err != nil || len(due) > 0 {
+		t.Errorf("%d documents of partition a are worked on: %v", len(due), err)
+	}
 	for range 2 { // beginning with each partition
 		got, err := l.Claim(ctx, ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10})
 		must(t, err)
@@ -270,6 +284,55 @@ func TestRestoredWhileRunning(t *testing.T) {
 	}
 	if err := reserve(t, l, "acme", "two"); !errors.Is(err, shards.ErrSplit) {
 		t.Errorf("%v; want the tenant refused", err)
+	}
+}
+
+// A process notices that the directory was restored from a backup: it sends nothing from the partition
+// where a tenant was then, and begins nothing in the one where it would be placed.
+func TestRestoredDirectory(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	old := ledger.Placement{Tenant: "acme", Partition: "a", Epoch: 1, State: ledger.TenantActive}
+	for _, p := range []ledger.Placement{{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive}, {Tenant: "globex", Partition: "b", Epoch: 1, State: ledger.TenantActive}} {
+		must(t, all[0].Place(ctx, p, ledger.Placement{}))
+		must(t, all[1].Own(ctx, ledger.Ownership{Tenant: p.Tenant, Epoch: p.Epoch, State: ledger.TenantActive}, ledger.Ownership{}))
+	}
+	l := opened(t, all, shards.Options{Cache: 1, Default: []string{"a"}})
+	must(t, reserve(t, l, "acme", "one"))
+	must(t, reserve(t, l, "globex", "one"))
+	all[0].places = map[string]ledger.Placement{"acme": old}
+	all[0].owned = map[string]ledger.Ownership{"acme": {Tenant: "acme", Epoch: 1, State: ledger.TenantActive}}
+	if err := reserve(t, l, "acme", "two"); !errors.Is(err, shards.ErrSplit) {
+		t.Errorf("%v; want the tenant refused", err)
+	}
+	must(t, reserve(t, l, "globex", "two"))
+	if place := all[0].places["globex"]; place.Partition != "b" {
+		t.Errorf("%+v; want it where its writes are", place)
+	}
+}
+
+// What is leased while the directory cannot be read is not worked on, unless it is known where the
+// tenant is: the partition may have been restored.
+func TestLeasedWithoutADirectory(t *testing.T) {
+	all := partitions(2)
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b"}})
+	must(t, reserve(t, l, "acme", "one"))
+	must(t, reserve(t, all[1], "globex", "one"))
+	all[0].down = fmt.Errorf("%w: its machine is off", ledger.ErrUnavailable)
+	got, err := l.Claim(t.Context(), ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10})
+	if err != nil || len(got) != 1 || got[0].Tenant != "acme" {
+		t.Errorf("%v, %v; want the write of the tenant that is known", got, err)
+	}
+}
+
+// What a decision has left in a partition is not listed beside that of the partition where the tenant is.
+func TestRefusedEntriesOfAnotherPartition(t *testing.T) {
+	all := partitions(2)
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b"}})
+	must(t, reserve(t, l, "acme", "one"))
+	all[0].refused = []ledger.Refused{{Tenant: "acme"}, {Tenant: "unknown"}}
+	s, err := l.QueueStats(t.Context())
+	if err != nil || len(s.Refused) != 1 || s.Refused[0].Tenant != "unknown" {
+		t.Errorf("%v, %v; want that of the tenant that is in no other partition", s.Refused, err)
 	}
 }
 

@@ -85,7 +85,7 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) (got []ledger.Record
 				more, err = p.Claim(ctx, rest)
 			}
 			errs = append(errs, err)
-			got = append(got, l.placedIn(ctx, s, more)...)
+			got = append(got, placedIn(ctx, l, s, more, func(r ledger.Record) string { return r.Tenant })...)
 		}
 		if len(got) == 0 {
 			break
@@ -98,17 +98,17 @@ func (l *Ledger) Claim(ctx context.Context, c ledger.Claim) (got []ledger.Record
 	return nil, errors.Join(errs...)
 }
 
-// placedIn returns those of the records that a partition has leased whose tenants are there. Another one
-// means that it was restored from a backup while this process runs: its writes may have been sent since.
-func (l *Ledger) placedIn(ctx context.Context, s *shard, recs []ledger.Record) []ledger.Record {
+// placedIn returns what a partition has to be worked on of tenants that are there. Another tenant means that
+// the partition was restored from a backup while this process runs: its writes may have been sent since.
+func placedIn[T any](ctx context.Context, l *Ledger, s *shard, rows []T, tenant func(T) string) []T {
 	misplaced := false
-	recs = slices.DeleteFunc(recs, func(r ledger.Record) bool {
+	rows = slices.DeleteFunc(rows, func(row T) bool {
 		for now := false; ; now = true {
-			where, err := l.placeOf(ctx, r.Tenant, now, false)
+			where, err := l.placeOf(ctx, tenant(row), now, false)
 			switch {
-			case errors.Is(err, ErrSplit):
+			case err != nil: // a lease ends by itself
 				return true
-			case err != nil || where.Partition == s.Name || where.State == ledger.TenantDraining && where.Target == s.Name:
+			case where.Partition == s.Name || where.State == ledger.TenantDraining && where.Target == s.Name:
 				return false
 			case now:
 				misplaced = true
@@ -121,7 +121,7 @@ func (l *Ledger) placedIn(ctx context.Context, s *shard, recs []ledger.Record) [
 			l.o.Logger.Error("the places of tenants cannot be compared", "error", err)
 		}
 	}
-	return recs
+	return rows
 }
 
 // without returns the bounds of destinations less what was taken.
@@ -332,6 +332,7 @@ func (l *Ledger) DueDocuments(ctx context.Context, kind string, limit int) (due 
 	of, nows := make([][]ledger.Document, len(l.shards)), make([]time.Time, len(l.shards))
 	err = l.each(ctx, func(i int, p ledger.Partition) (err error) {
 		of[i], nows[i], err = p.DueDocuments(ctx, kind, limit)
+		of[i] = placedIn(ctx, l, l.shards[i], of[i], func(d ledger.Document) string { return d.Tenant })
 		return err
 	})
 	if err != nil {
