@@ -160,7 +160,7 @@ func TestEnginesTable(t *testing.T) {
 	e := enginesTable{
 		n: 600, names: []string{"DBOS"}, before: "1, 2, 3",
 		cells: map[string]map[string][2]tally{"DBOS": {"rollbacks": {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}}}},
-		rates: map[string]rates{"DBOS": {[]float64{100, 200, 300}, []float64{180, 170, 190}}},
+		rates: map[string][]rates{"DBOS": {{[]float64{100, 200, 300}, []float64{180, 170, 190}}}},
 	}
 	page, err := insert([]byte("a\n"+tableBegins+"old\n"+tableEnds+"b\n"), e.String())
 	if err != nil {
@@ -169,7 +169,7 @@ func TestEnginesTable(t *testing.T) {
 	for _, want := range []string{
 		"a\n" + tableBegins, tableEnds + "b\n",
 		"| DBOS | rollbacks | 1 / 7 | 2 / 8 | 3 / 9 | 4 / 10 | 5 / 11 | 6 / 12 |\n",
-		"| DBOS | 200 (100 to 300) | 180 (170 to 190) | 10 % |\n",
+		"| DBOS | 50 ms | 16 | 200 (100 to 300) | 180 (170 to 190) | 10 % |\n",
 	} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("no %q in\n%s", want, page)

@@ -142,9 +142,6 @@ type shop struct {
 	stop  func() error
 }
 
-// latency is how long each call of the destination takes where rates are measured.
-const latency = 20 * time.Millisecond
-
 func openShop(o orders.Options, wait time.Duration) (*shop, error) {
 	world, err := orders.New(o)
 	if err != nil {
@@ -469,16 +466,26 @@ func known(ctx context.Context, l *postgres.Ledger, reported map[string]end, n i
 	}
 }
 
+// pace is one setting of the rates: how long each call of the destination takes, and how many callers wait for a
+// workflow each.
+type pace struct {
+	latency time.Duration
+	callers int
+}
+
+// paces are a destination that takes its time, and one that takes none, so that the machine is the limit.
+var paces = []pace{{50 * time.Millisecond, 16}, {0, 64}}
+
 // rates are workflows a second of one engine, alone and with readback, in the turns of one run.
 type rates struct{ alone, with []float64 }
 
 // throughput has an engine alone and with readback take turns, in this process. Each makes an order and reads it
 // once.
-func (s *servers) throughput(ctx context.Context, name string, rounds, callers int, each time.Duration) (rates, error) {
+func (s *servers) throughput(ctx context.Context, name string, p pace, rounds int, each time.Duration) (rates, error) {
 	var r rates
 	for round := range 2 * rounds {
 		with := round%4 == 1 || round%4 == 2 // alone, with, with, alone
-		rate, err := s.turn(ctx, name, with, round, callers, each)
+		rate, err := s.turn(ctx, name, with, round, p, each)
 		if err != nil {
 			return r, fmt.Errorf("%s, with readback: %v: %w", name, with, err)
 		}
@@ -491,14 +498,14 @@ func (s *servers) throughput(ctx context.Context, name string, rounds, callers i
 	return r, nil
 }
 
-func (s *servers) turn(ctx context.Context, name string, with bool, round, callers int, each time.Duration) (rate float64, err error) {
-	place, err := openShop(declared(true), latency)
+func (s *servers) turn(ctx context.Context, name string, with bool, round int, p pace, each time.Duration) (rate float64, err error) {
+	place, err := openShop(declared(true), p.latency)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, place.stop()) }()
 	t, drop, err := s.trial(trial{Engine: name, With: with, Reads: true, Destination: place.URL,
-		Batch: fmt.Sprintf("%s-turn-%d", strings.ToLower(name), round)})
+		Batch: fmt.Sprintf("%s-%d-turn-%d", strings.ToLower(name), p.callers, round)})
 	if err != nil {
 		return 0, err
 	}
@@ -511,16 +518,16 @@ func (s *servers) turn(ctx context.Context, name string, with bool, round, calle
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, q.close()) }()
-	if _, err := writeWith(ctx, q, t.Batch+"-warm", callers, 0); err != nil {
+	if _, err := writeWith(ctx, q, t.Batch+"-warm", p.callers, 0); err != nil {
 		return 0, err
 	}
 	began := time.Now()
-	writes, err := writeWith(ctx, q, t.Batch, callers, each)
+	writes, err := writeWith(ctx, q, t.Batch, p.callers, each)
 	rate = float64(writes) / time.Since(began).Seconds()
 	place.mu.Lock()
 	defer place.mu.Unlock()
-	if err == nil && place.calls != 2*(callers+writes) {
-		err = fmt.Errorf("%d workflows made %d calls of the destination, want two each", callers+writes, place.calls)
+	if err == nil && place.calls != 2*(p.callers+writes) {
+		err = fmt.Errorf("%d workflows made %d calls of the destination, want two each", p.callers+writes, place.calls)
 	}
 	return rate, err
 }
@@ -530,7 +537,7 @@ type enginesTable struct {
 	n      int
 	names  []string
 	cells  map[string]map[string][2]tally // by engine and trouble; alone, with readback
-	rates  map[string]rates
+	rates  map[string][]rates // by engine, for each of paces
 	before string // the load average
 }
 
@@ -550,15 +557,14 @@ func (e enginesTable) String() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nWorkflows a second, median (lowest to highest); each makes one order and reads it once. Load average before: %s.\n\n", e.before)
-	b.WriteString("| engine | alone | with readback | fewer |\n|---|---|---|---|\n")
+	b.WriteString("| engine | each call takes | callers | alone | with readback | fewer |\n|---|---|---|---|---|---|\n")
 	for _, name := range e.names {
-		r, ok := e.rates[name]
-		if !ok {
-			continue
+		for i, r := range e.rates[name] {
+			a, aLow, aHigh := spread(r.alone)
+			w, wLow, wHigh := spread(r.with)
+			fmt.Fprintf(&b, "| %s | %d ms | %d | %s (%s to %s) | %s (%s to %s) | %.0f %% |\n", name, paces[i].latency.Milliseconds(), paces[i].callers,
+				rate(a), rate(aLow), rate(aHigh), rate(w), rate(wLow), rate(wHigh), math.Round(100*(1-w/a)))
 		}
-		a, aLow, aHigh := spread(r.alone)
-		w, wLow, wHigh := spread(r.with)
-		fmt.Fprintf(&b, "| %s | %s (%s to %s) | %s (%s to %s) | %.0f %% |\n", name, rate(a), rate(aLow), rate(aHigh), rate(w), rate(wLow), rate(wHigh), math.Round(100*(1-w/a)))
 	}
 	return b.String()
 }
@@ -628,7 +634,7 @@ func runEngines(ctx context.Context, w io.Writer, o options, only, page string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string]rates{}, before: loadAverage()}
+	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string][]rates{}, before: loadAverage()}
 	end := time.Now().Add(longestRun)
 	for _, c := range present {
 		e.names = append(e.names, c.name)
@@ -636,12 +642,14 @@ func runEngines(ctx context.Context, w io.Writer, o options, only, page string) 
 		if o.rounds == 0 {
 			continue
 		}
-		r, err := s.throughput(ctx, c.name, o.rounds, o.callers, o.each)
-		if err != nil {
-			return err
+		for _, p := range paces {
+			r, err := s.throughput(ctx, c.name, p, o.rounds, o.each)
+			if err != nil {
+				return err
+			}
+			e.rates[c.name] = append(e.rates[c.name], r)
+			fmt.Fprintf(w, "%s, workflows a second of %d callers, %s each call: alone %.1f, with readback %.1f\n", c.name, p.callers, p.latency, r.alone, r.with)
 		}
-		e.rates[c.name] = r
-		fmt.Fprintf(w, "%s, workflows a second: alone %.1f, with readback %.1f\n", c.name, r.alone, r.with)
 	}
 	if err := s.faults(ctx, w, present, o.orders, end, e.cells); err != nil {
 		return err

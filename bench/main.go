@@ -39,7 +39,6 @@ func main() {
 	engines := flag.Bool("engines", false, "measure workflow engines alone and with readback, under faults, instead")
 	page := flag.String("page", "", "with -engines: the page whose table is replaced; default none")
 	flag.IntVar(&o.orders, "orders", ordersOfACell, "with -engines: the orders of each cell")
-	flag.IntVar(&o.callers, "callers", 64, "with -engines: the callers that wait for a workflow each, for the rates")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -61,7 +60,7 @@ func main() {
 type options struct {
 	rounds            int
 	each              time.Duration
-	orders, callers   int
+	orders            int
 	dir               string
 	restate, temporal string // programs
 }
