@@ -96,8 +96,9 @@ $(BIN)/temporalserver: $(wildcard bench/temporalserver/*)
 	cd bench/temporalserver && $(GO) build -trimpath -o $@ .
 
 .PHONY: drill
-drill: ## 10,000 writes for each class of destination, restored to the middle; and a failover
+drill: ## 10,000 writes for each class of destination, restored to the middle; a failover; and the suite of ledgers on three partitions
 	$(GO) test ./internal/soak -run 'TestRestoreDrill|TestFailoverDrill' -count=1 -v -timeout 30m -soak.drill=10000
+	$(GO) test ./ledger/shards -run TestLedgerOnPostgreSQL -count=1 -timeout 30m -shards.whole
 
 .PHONY: soak
 soak: ## 20,000 writes under fire, for some minutes; SOAK="-soak.seed=7" repeats a run

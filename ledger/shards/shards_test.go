@@ -12,11 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/guards"
+	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/need"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/ledgertest"
 	"github.com/readback-go/readback/ledger/shards"
+	"github.com/readback-go/readback/policies"
 )
 
 // partition is a ledger in memory that keeps what it owns, and refuses nothing: what the router does
@@ -70,6 +75,13 @@ func (p *partition) Own(_ context.Context, o, was ledger.Ownership) error {
 	}
 	p.owned[o.Tenant] = o
 	return nil
+}
+
+func (p *partition) Notes(ctx context.Context, prefix string) ([]ledger.Note, time.Time, error) {
+	if p.down != nil {
+		return nil, time.Time{}, p.down
+	}
+	return p.Memory.Notes(ctx, prefix)
 }
 
 func (p *partition) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
@@ -307,6 +319,38 @@ func TestRestoredDirectory(t *testing.T) {
 	must(t, reserve(t, l, "globex", "two"))
 	if place := all[0].places["globex"]; place.Partition != "b" {
 		t.Errorf("%+v; want it where its writes are", place)
+	}
+}
+
+// While the directory cannot be read, a running process reads and decides the records of the tenants that
+// it knows, and sends nothing.
+func TestWithoutTheDirectory(t *testing.T) {
+	all, ctx := partitions(2), t.Context()
+	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "b"}})
+	shop, err := orders.New(orders.Unique.Options())
+	must(t, err)
+	var reg connectors.Registry
+	must(t, reg.Register("orders", shop.Destination()))
+	g := guards.New(l, &reg, nil)
+	e := engine.New(l, &reg, &engine.Options{Guards: g, Risks: []policies.RiskRule{{Name: "all"}}})
+	t.Cleanup(func() { e.Close(); must(t, g.Close()) })
+	w := charge("acme", "one")
+	out, err := e.Do(engine.As(ctx, engine.Principal{Name: "agent", Role: engine.RoleAgent}), w)
+	if err != nil || out.Status != ledger.StatusHeld {
+		t.Fatalf("%s, %v; want it held", out.Text, err)
+	}
+	all[0].down = fmt.Errorf("%w: its machine is off", ledger.ErrUnavailable)
+	if _, err := e.Resolve(ctx, "acme", out.ID, engine.Decision{Word: engine.WordApprove, By: "ada", Reason: "checked"}); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("the decision: %v; want that the send is not made now", err)
+	}
+	if rec, err := l.Get(ctx, "acme", out.ID); err != nil || rec.State != ledger.Queued {
+		t.Errorf("the record: %s, %v; want it approved", rec.Phase(), err)
+	}
+	if writes, _ := shop.Count(); writes != 0 {
+		t.Errorf("%d sends; want none", writes)
+	}
+	if err := reserve(t, l, "globex", "one"); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("a new tenant: %v; want it unavailable", err)
 	}
 }
 
