@@ -71,6 +71,7 @@ var problems = []service.Problem{
 	{Err: access.ErrInvalid, Exit: exitUsage, Kind: "usage", Hint: "Nothing has changed."},
 	{Err: shards.ErrMove, Exit: exitRefused, Kind: "not_moved", Hint: "`readback shards list` shows where tenants are."},
 	{Err: ledger.ErrPartition, Exit: exitConfig, Kind: "configuration"},
+	{Err: errRestoreOpen, Exit: exitRefused, Kind: "restore_open", Hint: "Nothing has changed. `readback work` takes in the outbox and continues sagas; `readback saga resume` or `readback saga close` ends one."},
 	{Err: erasure.ErrHeld, Exit: exitRefused, Kind: "held", Hint: "`readback hold list` lists the legal holds of the tenant."},
 }
 

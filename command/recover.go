@@ -20,6 +20,7 @@ import (
 	"github.com/readback-go/readback/internal/report"
 	"github.com/readback-go/readback/internal/server"
 	"github.com/readback-go/readback/ledger"
+	"github.com/readback-go/readback/saga"
 )
 
 // noticed is how long running processes may take to notice a restore.
@@ -27,6 +28,9 @@ const noticed = time.Second
 
 // maxUnaccounted is how many records without a write are listed by name; all are counted.
 const maxUnaccounted = 1000
+
+// maxOpen is how many reasons not to end a restore are named; all are counted.
+const maxOpen = 5
 
 // recovering are the flags of recover.
 type recovering struct {
@@ -56,7 +60,8 @@ the gate without an intent is allowed again: do not start its callers before you
 what they did.
 Without flags it lists the records with a stamp of readback that were made or changed in
 the missing time, and reports those of which the ledger has no write: their callers have
-not asked again. With --end it states that no caller will.
+not asked again. With --end it states that no caller will. It is refused while a saga that
+may have begun a step in the missing time is not over, or the outbox has older entries.
 
 Exit code: 0 if all is accounted for, 40 if a record is not, or a destination cannot
 list its records.
@@ -94,7 +99,9 @@ func (a *app) recover(ctx context.Context, r recovering) (int, error) {
 	defer d.Close()
 	var s ledger.Restore
 	if r.end {
-		s, err = ledger.EndRestore(ctx, d.Ledger, r.by, d.Text("", r.reason))
+		if err = mayEnd(ctx, d.Ledger); err == nil {
+			s, err = ledger.EndRestore(ctx, d.Ledger, r.by, d.Text("", r.reason))
+		}
 	} else {
 		s, err = beginRestore(ctx, d, r)
 	}
@@ -112,6 +119,72 @@ func (a *app) recover(ctx context.Context, r recovering) (int, error) {
 		}
 		return text
 	})
+}
+
+// errRestoreOpen means that readback itself may ask for a write of the missing time later.
+var errRestoreOpen = errors.New("the restore cannot be ended yet")
+
+// mayEnd refuses to end a restore while a saga or an entry of the outbox may bring a write of the missing
+// time, which would be new to the ledger and sent without a read.
+func mayEnd(ctx context.Context, l ledger.Ledger) error {
+	s, _, err := ledger.Restored(ctx, l)
+	if err != nil || !s.Open() {
+		return err
+	}
+	stats, err := l.QueueStats(ctx)
+	if err != nil {
+		return err
+	}
+	var why []string
+	if stats.Outbox > 0 && stats.Oldest.Before(s.Until) {
+		why = append(why, fmt.Sprintf("the outbox has entries of the time before it, the oldest of %s", stats.Oldest.UTC().Format(time.RFC3339)))
+	}
+	tenants, err := l.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, tenant := range tenants {
+		q := ledger.DocumentQuery{Tenant: tenant, Kind: ledger.SagaKind, States: []string{string(saga.Running), string(saga.Undoing), string(saga.Review)}, Limit: 1000}
+		for {
+			found, _, err := l.FindDocuments(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, p := range found {
+				lost, err := maybeLost(ctx, l, s, p)
+				if err != nil {
+					return err
+				}
+				if lost {
+					why = append(why, fmt.Sprintf("saga %s of tenant %s is %s", report.Safe(p.ID), report.Safe(tenant), p.State))
+				}
+			}
+			if len(found) < q.Limit {
+				break
+			}
+			q.Offset += len(found)
+		}
+	}
+	if len(why) == 0 {
+		return nil
+	}
+	text := strings.Join(why[:min(len(why), maxOpen)], "; ")
+	if more := len(why) - maxOpen; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return fmt.Errorf("%w: %s", errRestoreOpen, text)
+}
+
+// maybeLost reports whether a saga may have begun, in the missing time, a step that it begins later. One
+// that was recorded since has not, if one of its writes was sent since: what it had done would have been
+// read instead.
+func maybeLost(ctx context.Context, l ledger.Ledger, s ledger.Restore, p ledger.Document) (bool, error) {
+	if p.Created.Before(s.Until) {
+		return true, nil
+	}
+	steps, err := l.Find(ctx, ledger.Search{Tenant: p.Tenant, Workflow: p.ID, Limit: 200})
+	sent := func(r ledger.Record) bool { return r.Sends > 1 && r.Restored.Equal(s.Until) } // the first is assumed
+	return !slices.ContainsFunc(steps.Records, sent), err
 }
 
 // beginRestore stops all sends and records the missing time.

@@ -74,3 +74,30 @@ func TestRecover(t *testing.T) {
 	}
 	says(t, p.want(0, p.run("stops")), "Nothing is stopped.")
 }
+
+// A restore is not ended while readback itself may ask for what was begun in the missing time.
+func TestRecoverIsNotEndedUnderASaga(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, orders.Native.Options())
+	p.configureClass("native")
+	end := func(code int, want ...string) {
+		t.Helper()
+		says(t, p.want(code, p.run("recover", "--end", "--reason", "all callers have ended")), want...)
+	}
+	p.want(exitInProgress, p.run("saga", "run", "--wait", "0", p.write("plan.yaml", planYAML(nil))))
+	p.want(0, p.run("recover", "--since", "1h", "--reason", "the disk failed"))
+	p.want(0, p.run("release", "--all", "--reason", "recover was run"))
+	end(exitRefused, "saga onboard-7 of tenant acme is running", "Nothing has changed.")
+	p.want(exitVerified, p.run("saga", "resume", "onboard-7"))
+
+	held := strings.Replace(planYAML(nil), "reversibility: pivot", "reversibility: pivot\n      risk: approve", 1)
+	again := p.write("again.yaml", strings.NewReplacer("onboard-7", "onboard-8", "-1", "-2").Replace(held))
+	p.want(exitInProgress, p.run("saga", "run", "--wait", "0", again))
+	end(exitRefused, "saga onboard-8 of") // nothing shows whether it was begun in the missing time
+	for began := time.Now(); len(p.world.Records("T-2")) == 0; {
+		if p.run("saga", "resume", "--wait", "1s", "onboard-8"); time.Since(began) > time.Minute {
+			t.Fatal("its second step was not sent")
+		}
+	}
+	end(0, "New writes are sent as usual.") // its first step was sent since, so that none was sent then
+}
