@@ -289,6 +289,24 @@ var partitions = map[string]partitionScenario{
 			}
 		},
 	},
+	"ignored": {
+		"what a partition still has of a tenant from before, and a decision ignored, does not come back with the tenant", true,
+		func(p *parted) {
+			there := *p.harness
+			there.ledger = p.to
+			own := ledger.Ownership{Tenant: "acme", Epoch: 1, State: ledger.TenantActive}
+			p.must(p.to.Own(p.Context(), own, ledger.Ownership{}))
+			ignored := there.fresh(wish("acme", "ignored"))
+			p.must(p.to.Own(p.Context(), ledger.Ownership{Tenant: "acme", Epoch: 1, State: ledger.TenantMoved}, own))
+			mine := p.fresh(wish("acme", "mine"))
+			p.sleep(2 * lease)
+			p.moves()
+			there.get(mine)
+			if _, err := p.to.Get(p.Context(), "acme", ignored.ID); !errors.Is(err, ledger.ErrNotFound) {
+				p.Errorf("the ignored write: %v; want it gone", err)
+			}
+		},
+	},
 	"given up": {
 		"a move that was given up must not be ended by a program that has not noticed", true,
 		func(p *parted) {

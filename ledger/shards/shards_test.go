@@ -484,6 +484,19 @@ func TestErasureAfterAMove(t *testing.T) {
 	}
 }
 
+// What a move has left is not deleted while a process may still read there.
+func TestMoveToWhereATenantIs(t *testing.T) {
+	all := partitions(2)
+	must(t, all[1].Own(t.Context(), ledger.Ownership{Tenant: "acme", Epoch: 2, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, all[0].Place(t.Context(), ledger.Placement{Tenant: "acme", Partition: "b", Epoch: 2, State: ledger.TenantActive, Previous: "a"}, ledger.Placement{}))
+	l := opened(t, all, shards.Options{Cache: time.Hour})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := l.Move(ended, "acme", "b", nil); !errors.Is(err, context.Canceled) || len(all[0].forgotten) > 0 {
+		t.Errorf("%v, forgotten: %+v; want that it waits", err, all[0].forgotten)
+	}
+}
+
 // The history of a tenant is in each partition where it was.
 func TestHistoryAfterTwoMoves(t *testing.T) {
 	all, ctx := partitions(3), t.Context()
