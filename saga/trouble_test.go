@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -315,6 +316,34 @@ func TestLedgerThatFails(t *testing.T) {
 		b.want(b.get(), saga.Done)
 		b.there("CTPM")
 	})
+}
+
+// One failure of the ledger, such as a connection that is cut, delays a young saga by seconds.
+func TestOneFailureOfTheLedger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Unique.Options(), nil)
+		b.begin(four())
+		r := saga.New(&failingOnce{Store: b.ledger}, b.engine, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = runWorker(ctx, r) }()
+		time.Sleep(15 * time.Second)
+		b.want(b.get(), saga.Done)
+		b.there("CTPM")
+	})
+}
+
+// failingOnce is a store whose first commit fails.
+type failingOnce struct {
+	saga.Store
+	failed atomic.Bool
+}
+
+func (f *failingOnce) Commit(ctx context.Context, batch ledger.Batch) (ledger.Committed, error) {
+	if f.failed.CompareAndSwap(false, true) {
+		return ledger.Committed{}, ledger.ErrUnavailable
+	}
+	return f.Store.Commit(ctx, batch)
 }
 
 // failing is a store that accepts nothing for a while.

@@ -162,10 +162,10 @@ func (r *Runner) one(ctx context.Context, n name, due bool) bool {
 // putBack makes a saga of this worker due at once, for other workers.
 func (r *Runner) putBack(ctx context.Context, n name) { r.due(ctx, n, 0) }
 
-// later postpones a saga that cannot be worked on now.
+// later postpones a saga that cannot be worked on now, for the longer the older it is.
 func (r *Runner) later(ctx context.Context, n name) bool { return r.due(ctx, n, restMost) }
 
-func (r *Runner) due(ctx context.Context, n name, in time.Duration) bool {
+func (r *Runner) due(ctx context.Context, n name, most time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	p, err := r.store.Document(ctx, n.tenant, kind, n.id)
@@ -173,7 +173,7 @@ func (r *Runner) due(ctx context.Context, n name, in time.Duration) bool {
 		return true
 	}
 	if err == nil {
-		p.Due = p.Now.Add(in)
+		p.Due = p.Now.Add(restPause(p.Now.Sub(p.Created), most))
 		_, err = r.store.Commit(ctx, ledger.Batch{Documents: []ledger.Document{p}})
 	}
 	if err == nil || errors.Is(err, ledger.ErrStale) {
