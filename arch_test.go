@@ -29,7 +29,7 @@ var floors = [][]string{
 		"internal/access/accesstest", "internal/browsertest", "internal/explorer", "internal/httpapi/contracttest",
 		"internal/jsonkind", "internal/load", "internal/mailtext", "internal/matrix", "internal/mutants", "internal/need",
 		"internal/notices", "internal/openapi", "internal/otel", "internal/otel/oteltest", "internal/pause", "internal/pgserver", "internal/pgtest",
-		"internal/program", "internal/sagamatrix", "internal/simulation", "internal/snippets", "internal/soak",
+		"internal/program", "internal/sagamatrix", "internal/simulation", "internal/snippets",
 		"internal/wire", "internal/yamlfile",
 	},
 	{ // 2: what a caller declares
@@ -55,7 +55,7 @@ var floors = [][]string{
 		"internal/access", "internal/adaptertest", "internal/demo", "internal/messages", "internal/storebench", "internal/webhooks",
 	},
 	{ // 8: what the interfaces share
-		"internal/config", "internal/dispatchtest", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service",
+		"internal/config", "internal/dispatchtest", "internal/erasure", "internal/httpapi", "internal/report", "internal/rules", "internal/service", "internal/soak",
 	},
 	{ // 9: the interfaces
 		"internal/catalog", "internal/httpapi/v1", "internal/mcpapi", "internal/metrics", "internal/notify", "internal/reviewui",
@@ -78,7 +78,7 @@ var floors = [][]string{
 // is also a program's.
 func testKit(dir string) bool {
 	fake := strings.HasPrefix(dir, "internal/fakes/") && dir != "internal/fakes/orders"
-	return fake || strings.HasSuffix(dir, "test") || dir == "internal/need"
+	return fake || strings.HasSuffix(dir, "test") || dir == "internal/need" || dir == "internal/soak"
 }
 
 // floorOf is the number of a package of the module, or -1.
@@ -89,14 +89,14 @@ func floorOf(dir string) int {
 // heavy lists dependencies that only the named packages may import, and why:
 // who embeds the core must not have to carry them.
 var heavy = map[string][]string{
-	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                                             // megabytes of translated C
-	"github.com/emersion/go-imap":        {"connectors/imap", "internal/fakes/imap"},                                    // one destination's protocol
-	"github.com/emersion/go-smtp":        {"connectors/mail", "internal/fakes/mail"},                                    // likewise
-	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                                           // likewise
-	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgserver", "internal/pgtest", "ledger/postgres"}, // likewise, and one ledger's
-	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                                         // for tests of ledgers
-	"github.com/google/cel-go":           {"internal/rules"},                                                            // for who writes rules
-	"github.com/prometheus":              {"internal/metrics"},                                                          // for who scrapes
+	"zombiezen.com/go/sqlite":            {"ledger/sqlite"},                                                                              // megabytes of translated C
+	"github.com/emersion/go-imap":        {"connectors/imap", "internal/fakes/imap"},                                                     // one destination's protocol
+	"github.com/emersion/go-smtp":        {"connectors/mail", "internal/fakes/mail"},                                                     // likewise
+	"github.com/andygrunwald/go-jira":    {"connectors/jira"},                                                                            // likewise
+	"github.com/jackc/pgx":               {"connectors/sql", "internal/pgserver", "internal/pgtest", "internal/soak", "ledger/postgres"}, // likewise, and one ledger's
+	"github.com/anishathalye/porcupine":  {"ledger/ledgertest"},                                                                          // for tests of ledgers
+	"github.com/google/cel-go":           {"internal/rules"},                                                                             // for who writes rules
+	"github.com/prometheus":              {"internal/metrics"},                                                                           // for who scrapes
 	"github.com/sony/gobreaker":          {"guards"},
 	"github.com/DataDog/sketches-go":     {"lag"},
 	"github.com/theory/jsonpath":         {"internal/jsonplace"},                                                          // for contracts and declarations

@@ -17,29 +17,33 @@ import (
 	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
 	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/saga"
 	"github.com/readback-go/readback/verify"
 )
 
-// role selects the role of a child process; without it this is the test itself.
-const role = "READBACK_SOAK_ROLE"
-
-// roles are what a child can be. Files for some systems only add theirs.
-var roles = map[string]func() error{"destination": destination, "worker": worker, "caller": caller}
-
 func TestMain(m *testing.M) {
-	as := os.Getenv(role)
-	if as == "" {
-		os.Exit(m.Run())
-	}
-	if err := roles[as](); err != nil {
-		fmt.Fprintln(os.Stderr, "child:", as+":", err)
-		os.Exit(1)
-	}
+	roles["destination"], roles["worker"], roles["caller"] = destination, worker, caller
+	Child(func(ctx context.Context, e *engine.Engine, s *saga.Runner, o engine.WorkOptions) error {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		if os.Getenv(dispatched) == "" {
+			wg.Go(func() { _ = s.Work(ctx) }) // it returns nil
+			return e.Work(ctx, &o)
+		}
+		var writes, sagas dispatchtest.Scheduler
+		wg.Go(func() { _ = sagas.Sagas(ctx, s) }) // it returns nil
+		return writes.Writes(ctx, e, &o)
+	})
+	os.Exit(m.Run())
 }
+
+// dispatched is an environment variable of workers that hand their work over.
+const dispatched = "SOAK_DISPATCH"
 
 // declared is the destination: nothing but strong reads, every second kind of
 // fault on the way, and a horizon far above what a busy machine takes to
@@ -113,8 +117,6 @@ func impatient(c policies.Case) (policies.Decision, bool) {
 	again := c.Sends > 1 && c.Verdict == verify.Absent && policies.SecondSend(c).Allowed
 	return policies.Decision{Kind: policies.Retry, Rule: "impatient", Reason: "the table allows it"}, again
 }
-
-const tenant = "acme"
 
 func orderID(n int) string { return fmt.Sprintf("order-%04d", n) }
 

@@ -17,11 +17,7 @@ import (
 	"github.com/readback-go/readback/ledger/sqlite"
 )
 
-var (
-	seed        = flag.Uint64("soak.seed", 1, "seed of the moments at which processes are killed")
-	dispatching = flag.Bool("soak.dispatch", false, "have the workers of TestUnderFire hand their work over to a scheduler")
-	full        = flag.Bool("soak.full", false, "have TestUnderFire carry 20,000 writes, which takes some minutes")
-)
+var dispatching = flag.Bool("soak.dispatch", false, "have the workers of TestUnderFire hand their work over to a scheduler")
 
 // surroundings starts a destination and returns its place and that of a new ledger.
 func surroundings(t *testing.T, writes int) (env []string, log, book string) {
@@ -118,18 +114,6 @@ func account(t *testing.T, log, path string, writes int) {
 	}
 	explained(t, book)
 	t.Logf("%d effects for %d writes; %d sent more than once, each time with proof; %d in review", len(effects), writes, again, reviews)
-}
-
-func life(book ledger.Ledger, rec ledger.Record) string {
-	events, err := book.Events(context.Background(), rec.Tenant, rec.ID)
-	if err != nil {
-		return err.Error()
-	}
-	var b strings.Builder
-	for _, e := range events {
-		fmt.Fprintf(&b, "\n  %2d %s fence %d %-10s %s%s %s/%s", e.Seq, e.At.Format("15:04:05.000"), e.Fence, e.Kind, e.Fate, e.Verdict, e.Rule, e.Reason)
-	}
-	return b.String()
 }
 
 // TestThreeProcessesOneSend submits one intent from 64 goroutines in each of

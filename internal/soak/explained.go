@@ -2,6 +2,8 @@ package soak
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,4 +54,17 @@ func unlike(book ledger.Ledger, rec ledger.Record) string {
 	}
 	again.Now = rec.Now // the time of the request, which is no event
 	return cmp.Diff(engine.OutcomeOf(rec), engine.OutcomeOf(again))
+}
+
+// life is every event of a write, for failures.
+func life(book ledger.Ledger, rec ledger.Record) string {
+	events, err := book.Events(context.Background(), rec.Tenant, rec.ID)
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&b, "\n  %2d %s fence %d %-10s %s%s %s/%s", e.Seq, e.At.Format("15:04:05.000"), e.Fence, e.Kind, e.Fate, e.Verdict, e.Rule, e.Reason)
+	}
+	return b.String()
 }

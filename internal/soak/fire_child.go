@@ -13,11 +13,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/readback-go/readback/connectors"
 	"github.com/readback-go/readback/engine"
-	"github.com/readback-go/readback/internal/dispatchtest"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/pause"
 	"github.com/readback-go/readback/ledger/postgres"
+	"github.com/readback-go/readback/saga"
 )
 
 // inHand is how many writes one worker has in hand at once.
@@ -38,13 +39,9 @@ func ordersProcess() error {
 // poolWorker works on a ledger that it shares, until it is asked to end, killed or cut off.
 func poolWorker() error {
 	ctx, released := commands()
-	book, err := postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
-	for err != nil { // the database is unreachable
-		fmt.Println("no ledger:", err)
-		if !pause.For(ctx, 50*time.Millisecond) {
-			return nil
-		}
-		book, err = postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
+	book, err := openLedger(ctx)
+	if err != nil {
+		return err
 	}
 	h := &holding{at: os.Getenv("SOAK_HOLD"), released: released}
 	e, err := newEngine(h.ledger(book), h.connector)
@@ -52,14 +49,23 @@ func poolWorker() error {
 		return err
 	}
 	fmt.Println("working")
-	work := e.Work
-	if os.Getenv("SOAK_DISPATCH") != "" {
-		var s dispatchtest.Scheduler
-		work = func(ctx context.Context, o *engine.WorkOptions) error { return s.Writes(ctx, e, o) }
-	}
-	err = work(ctx, &engine.WorkOptions{Parallel: inHand})
+	err = work(ctx, e, saga.New(book, e, &saga.Options{Lease: 3 * time.Second}), engine.WorkOptions{Parallel: inHand})
 	e.Close()
 	return errors.Join(err, book.Close())
+}
+
+// openLedger opens the ledger as soon as the database can be reached. An error means that ctx has ended.
+func openLedger(ctx context.Context) (*postgres.Ledger, error) {
+	for {
+		book, err := postgres.Open(ctx, os.Getenv("SOAK_DSN"), nil)
+		if err == nil {
+			return book, nil
+		}
+		fmt.Println("no ledger:", err)
+		if !pause.For(ctx, 50*time.Millisecond) {
+			return nil, err
+		}
+	}
 }
 
 // business is the caller's own table: what the oracle holds the destination
@@ -71,9 +77,10 @@ const business = `CREATE TABLE business (record text, n int, PRIMARY KEY (record
 // purpose: none of them may ever be seen anywhere.
 const neverFrom = 1000
 
-// enqueuer is a process of the caller's.
+// enqueuer is a process of the caller's. It begins sagas, too.
 type enqueuer struct {
 	pool   *pgxpool.Pool
+	sagas  *saga.Runner
 	undone int // transactions that were rolled back on purpose
 }
 
@@ -85,7 +92,15 @@ func enqueuerProcess() error {
 		return err
 	}
 	defer pool.Close()
-	q := &enqueuer{pool: pool}
+	book, err := openLedger(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := newEngine(book, func(c connectors.Connector) connectors.Connector { return c })
+	if err != nil {
+		return err
+	}
+	q := &enqueuer{pool: pool, sagas: saga.New(book, e, nil)}
 	held := changes * 9 / 10 // the last are kept until everything has happened
 	for n := 1; n <= changes; n++ {
 		if n == held+1 {
@@ -96,14 +111,37 @@ func enqueuerProcess() error {
 			}
 		}
 		for r := range records {
-			if err := q.put(ctx, fmt.Sprintf("r-%d-%04d", number, r), n, (r+n)%7 == 0); err != nil {
+			if err := q.put(ctx, recordOf(number, r), n, (r+n)%7 == 0); err != nil {
 				return err
+			}
+			if r < mostSagas && r%changes == n-1 { // in all rounds
+				if err := q.begin(ctx, recordOf(number, r), failing(r)); err != nil {
+					return err
+				}
 			}
 		}
 	}
 	fmt.Println("enqueued", q.undone)
 	<-ctx.Done()
 	return nil
+}
+
+func recordOf(enqueuer, r int) string { return fmt.Sprintf("r-%d-%04d", enqueuer, r) }
+
+// failing reports whether the saga of a record fails.
+func failing(r int) bool { return r%3 == 0 }
+
+// begin begins a saga, again until it is known to be begun.
+func (q *enqueuer) begin(ctx context.Context, record string, fails bool) error {
+	for {
+		_, err := q.sagas.Begin(ctx, plan(record, fails))
+		if err == nil || errors.Is(err, saga.ErrPlan) {
+			return err
+		}
+		if !pause.For(ctx, 20*time.Millisecond) {
+			return fmt.Errorf("the saga of %s: %w", record, err)
+		}
+	}
 }
 
 func envInt(name string) int {

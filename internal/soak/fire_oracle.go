@@ -12,6 +12,7 @@ import (
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
+	"github.com/readback-go/readback/redact"
 )
 
 // spoilt are the faults that leave a record which is not as it was declared: a reviewer must see
@@ -44,9 +45,9 @@ func (f *fire) account() {
 	effects, err := orders.ReadLog(f.log)
 	f.must(err)
 	committed := f.committed()
-	byStamp := f.byStamp(effects, committed)
 	sum := tally{reasons: map[string]int{}}
 	recorded := f.recorded()
+	byStamp := f.byStamp(effects, committed, recorded)
 	total := 0
 	for record, changes := range committed {
 		blocked, before := false, int64(0)
@@ -55,6 +56,7 @@ func (f *fire) account() {
 			rec, known := recorded[changeID(record, n)]
 			v := verdictOn{record, n, rec, known, byStamp[change(record, n).Stamp()], before}
 			f.judge(&sum, v, blocked)
+			delete(recorded, rec.ID)
 			blocked = blocked || rec.State == ledger.Review
 			if len(v.effects) > 0 {
 				before = int64(n)
@@ -62,9 +64,15 @@ func (f *fire) account() {
 		}
 	}
 	sum.disorder = f.disorder(effects)
-	if total != f.size.writes || len(recorded) != total {
-		f.t.Errorf("%d writes were to be made, the callers committed %d, the ledger has %d", f.size.writes, total, len(recorded))
+	if total != f.size.writes {
+		f.t.Errorf("%d writes were to be made, the callers committed %d", f.size.writes, total)
 	}
+	for id, rec := range recorded {
+		if rec.Workflow == callers {
+			f.t.Errorf("the ledger has %s (%s %d), which no caller has committed", id, rec.Step, rec.Call)
+		}
+	}
+	f.accountSagas(recorded, byStamp)
 	if f.undone == 0 || f.kills == 0 || f.cuts == 0 {
 		f.t.Errorf("%d transactions rolled back on purpose, %d kills, %d cuts: that was no fire", f.undone, f.kills, f.cuts)
 	}
@@ -79,12 +87,17 @@ func (f *fire) account() {
 
 // byStamp groups the effects by the write that made them, and reports those without one: of a
 // transaction that was rolled back.
-func (f *fire) byStamp(effects []orders.Effect, committed map[string][]int) map[string][]orders.Effect {
+func (f *fire) byStamp(effects []orders.Effect, committed map[string][]int, recorded map[ledger.ID]ledger.Record) map[string][]orders.Effect {
 	f.t.Helper()
 	asked := map[string]bool{}
 	for record, changes := range committed {
 		for _, n := range changes {
 			asked[change(record, n).Stamp()] = true
+		}
+	}
+	for _, rec := range recorded {
+		if rec.Workflow != callers { // a saga's
+			asked[f.stampOf(rec)] = true
 		}
 	}
 	made := map[string][]orders.Effect{}
@@ -99,12 +112,20 @@ func (f *fire) byStamp(effects []orders.Effect, committed map[string][]int) map[
 	return made
 }
 
+// stampOf is the stamp of a write.
+func (f *fire) stampOf(rec ledger.Record) string {
+	f.t.Helper()
+	w, err := new(redact.Scope).OpenIntent(rec.Intent)
+	f.must(err)
+	return w.Stamp()
+}
+
 // recorded is every write in the ledger.
 func (f *fire) recorded() map[ledger.ID]ledger.Record {
 	f.t.Helper()
 	book, err := postgres.Open(f.t.Context(), f.dsn, nil)
 	f.must(err)
-	defer book.Close()
+	defer func() { f.must(book.Close()) }()
 	explained(f.t, book)
 	all := map[ledger.ID]ledger.Record{}
 	page := ledger.Filter{Tenant: tenant, Limit: 1000}
@@ -172,6 +193,7 @@ func (f *fire) judge(sum *tally, v verdictOn, blocked bool) {
 // The explanations of a review.
 const (
 	spoiltRecord = "the destination spoilt the record"
+	refusedLate  = "an earlier send may have been applied, and the destination refuses the next"
 	oldBase      = "the state before it was read from a replica that lagged"
 )
 
@@ -179,6 +201,9 @@ const (
 func explanation(v verdictOn) string {
 	if len(v.effects) == 1 && slices.ContainsFunc(spoilt, func(s orders.FaultKind) bool { return slices.Contains(v.effects[0].Faults, s) }) {
 		return spoiltRecord
+	}
+	if v.rec.Step == refusedRecord && v.rec.Unknown && v.rec.LastRefusal != "" {
+		return refusedLate
 	}
 	var seen connectors.Observation
 	if err := json.Unmarshal(v.rec.Before, &seen); err != nil || len(seen.Records) != 1 || seen.Strength == connectors.Strong {
@@ -199,7 +224,7 @@ func (f *fire) disorder(effects []orders.Effect) (wrong int) {
 	f.t.Helper()
 	last := map[string]int64{}
 	for _, e := range effects {
-		if !e.Applied() {
+		if !e.Applied() || e.After == nil { // a saga takes its record back
 			continue
 		}
 		n := e.After.AmountCents()
@@ -221,6 +246,6 @@ func (f *fire) life(rec ledger.Record) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer book.Close()
+	defer func() { f.must(book.Close()) }()
 	return life(book, rec)
 }

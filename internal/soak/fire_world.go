@@ -19,6 +19,8 @@ import (
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/policies"
+	"github.com/readback-go/readback/readbacktest/fault"
+	"github.com/readback-go/readback/saga"
 	"github.com/readback-go/readback/verify"
 )
 
@@ -56,6 +58,7 @@ func fiery() orders.Options {
 		{Kind: orders.PhantomSuccess, Chance: 0.01},
 		{Kind: orders.Throttled, Chance: 0.01, Delay: time.Second},
 		{Kind: orders.Refused, Chance: 0.002, Ops: updates},
+		{Kind: orders.Refused, Match: func(r fault.Request) bool { return strings.HasSuffix(r.Key, refusedRecord) }},
 		{Kind: orders.DroppedField, Chance: 0.002, Field: "note"},
 		{Kind: orders.NormalisedField, Chance: 0.002, Field: "note"},
 		{Kind: orders.LaggingRead, Chance: 0.1, Delay: behindBy},
@@ -89,11 +92,14 @@ func declares() orders.Options {
 	return calm()
 }
 
+// callers is the workflow of the writes that callers enqueue. A saga has its own.
+const callers = "fire"
+
 // change is the n-th write about a record: the first creates it, the others
 // update it. What it writes names it.
 func change(record string, n int) intent.WriteIntent {
 	w := intent.WriteIntent{
-		Tenant: tenant, Workflow: "fire", Step: record, Tool: "orders.change", Call: n,
+		Tenant: tenant, Workflow: callers, Step: record, Tool: "orders.change", Call: n,
 		Destination: "orders", Kind: orders.Kind, Write: intent.Update,
 		Key:    intent.Fields{"order_id": record},
 		Expect: intent.Fields{"amount_cents": json.Number(strconv.Itoa(n)), "note": noteOf(record, n)},
@@ -102,6 +108,27 @@ func change(record string, n int) intent.WriteIntent {
 		w.Write = intent.Create
 	}
 	return w
+}
+
+// The ends of the names of records that the steps of a saga create. The destination refuses the last.
+const (
+	firstRecord, secondRecord = "-first", "-second"
+	refusedRecord             = "-refused"
+)
+
+// plan is the saga beside the writes about a record: two creates. If it fails, the destination
+// refuses the second one, and the first is undone.
+func plan(record string, fails bool) saga.Plan {
+	step := func(name string, class intent.Reversibility, after ...string) saga.Step {
+		w := change(record+name, 1)
+		w.Workflow, w.Step, w.Call, w.Reversibility = "", "", 0, class
+		return saga.Step{Name: name, Intent: w, After: after}
+	}
+	second := secondRecord
+	if fails {
+		second = refusedRecord
+	}
+	return saga.Plan{Tenant: tenant, ID: record, Steps: []saga.Step{step(firstRecord, intent.Compensable), step(second, intent.Pivot, firstRecord)}}
 }
 
 func noteOf(record string, n int) string { return fmt.Sprintf("change %d of %s", n, record) }
@@ -139,9 +166,13 @@ func (saying) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// hasty is impatient about updates as well.
+// hasty is impatient about updates as well. What is always refused it does not repeat until the budget
+// is used up.
 func hasty(c policies.Case) (policies.Decision, bool) {
 	nothing := c.Verdict == verify.Absent || c.Verdict == verify.Stale
+	if record, _ := c.Intent.Key["order_id"].(string); strings.HasSuffix(record, refusedRecord) && c.Last == connectors.FateRefused {
+		return policies.Decision{Kind: policies.Escalate, Rule: "impatient", Reason: "it is always refused"}, nothing && c.Unknown
+	}
 	again := c.Sends > 1 && nothing && policies.SecondSend(c).Allowed
 	return policies.Decision{Kind: policies.Retry, Rule: "impatient", Reason: "the table allows it"}, again
 }
