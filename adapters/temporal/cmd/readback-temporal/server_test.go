@@ -33,6 +33,7 @@ import (
 	"github.com/readback-go/readback/intent"
 	"github.com/readback-go/readback/internal/fakes/orders"
 	"github.com/readback-go/readback/internal/killtest"
+	"github.com/readback-go/readback/internal/soak"
 	"github.com/readback-go/readback/ledger"
 	"github.com/readback-go/readback/ledger/postgres"
 	"github.com/readback-go/readback/saga"
@@ -48,6 +49,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(mainOf) != "" {
 		main()
 	}
+	soak.Child(workUnderFire)
 	servertest.Main(m, 16, workProcess)
 }
 
