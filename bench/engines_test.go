@@ -160,7 +160,7 @@ func TestEnginesTable(t *testing.T) {
 	e := enginesTable{
 		n: 600, names: []string{"DBOS"}, before: "1, 2, 3",
 		cells: map[string]map[string][2]tally{"DBOS": {"rollbacks": {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}}}},
-		rates: map[string][]rates{"DBOS": {{[]float64{100, 200, 300}, []float64{180, 170, 190}}}},
+		rates: map[string]map[pace]rates{"DBOS": {paces[0]: {[]float64{100, 200, 300}, []float64{180, 170, 190}}}},
 	}
 	page, err := insert([]byte("a\n"+tableBegins+"old\n"+tableEnds+"b\n"), e.String())
 	if err != nil {

@@ -537,8 +537,8 @@ type enginesTable struct {
 	n      int
 	names  []string
 	cells  map[string]map[string][2]tally // by engine and trouble; alone, with readback
-	rates  map[string][]rates // by engine, for each of paces
-	before string // the load average
+	rates  map[string]map[pace]rates      // by engine
+	before string                         // the load average
 }
 
 func (e enginesTable) String() string {
@@ -559,10 +559,14 @@ func (e enginesTable) String() string {
 	fmt.Fprintf(&b, "\nWorkflows a second, median (lowest to highest); each makes one order and reads it once. Load average before: %s.\n\n", e.before)
 	b.WriteString("| engine | each call takes | callers | alone | with readback | fewer |\n|---|---|---|---|---|---|\n")
 	for _, name := range e.names {
-		for i, r := range e.rates[name] {
+		for _, p := range paces {
+			r, ok := e.rates[name][p]
+			if !ok {
+				continue
+			}
 			a, aLow, aHigh := spread(r.alone)
 			w, wLow, wHigh := spread(r.with)
-			fmt.Fprintf(&b, "| %s | %d ms | %d | %s (%s to %s) | %s (%s to %s) | %.0f %% |\n", name, paces[i].latency.Milliseconds(), paces[i].callers,
+			fmt.Fprintf(&b, "| %s | %d ms | %d | %s (%s to %s) | %s (%s to %s) | %.0f %% |\n", name, p.latency.Milliseconds(), p.callers,
 				rate(a), rate(aLow), rate(aHigh), rate(w), rate(wLow), rate(wHigh), math.Round(100*(1-w/a)))
 		}
 	}
@@ -586,12 +590,13 @@ func insert(page []byte, table string) ([]byte, error) {
 }
 
 // faults runs the cells: the engines at once, and each alone and with readback at once, since most of the time
-// is waiting.
+// is waiting. A cell that fails is left out.
 func (s *servers) faults(ctx context.Context, w io.Writer, present []contender, n int, end time.Time, cells map[string]map[string][2]tally) error {
-	all, ctx := errgroup.WithContext(ctx)
+	var all sync.WaitGroup
 	var mu sync.Mutex
+	var errs []error
 	for i, c := range present {
-		all.Go(func() error {
+		all.Go(func() {
 			for j, x := range troubles {
 				began := time.Now()
 				if began.After(end) {
@@ -603,21 +608,24 @@ func (s *servers) faults(ctx context.Context, w io.Writer, present []contender, 
 				for k, with := range []bool{false, true} {
 					both.Go(func() (err error) { pair[k], err = s.cell(ctx, c.name, with, n, x, uint64(100*i+j+1)); return err })
 				}
-				if err := both.Wait(); err != nil {
-					return fmt.Errorf("%s, %s: %w", c.name, x.name, err)
-				}
+				err := both.Wait()
 				mu.Lock()
-				cells[c.name][x.name] = pair
+				if err != nil {
+					errs = append(errs, fmt.Errorf("%s, %s: %w", c.name, x.name, err))
+				} else {
+					cells[c.name][x.name] = pair
+				}
 				mu.Unlock()
 				fmt.Fprintf(w, "%s, %s: alone %+v, with readback %+v, in %s\n", c.name, x.name, pair[0], pair[1], time.Since(began).Round(100*time.Millisecond))
 			}
-			return nil
 		})
 	}
-	return all.Wait()
+	all.Wait()
+	return errors.Join(errs...)
 }
 
-// runEngines measures the table, prints it, and writes it into a page, if one is named.
+// runEngines measures the table, prints it, and writes it into a page, if one is named. What fails is left out, and
+// is the error.
 func runEngines(ctx context.Context, w io.Writer, o options, only, page string) (err error) {
 	m, err := newMachine(o)
 	if err != nil {
@@ -634,36 +642,35 @@ func runEngines(ctx context.Context, w io.Writer, o options, only, page string) 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string][]rates{}, before: loadAverage()}
+	e := enginesTable{n: o.orders, cells: map[string]map[string][2]tally{}, rates: map[string]map[pace]rates{}, before: loadAverage()}
 	end := time.Now().Add(longestRun)
 	for _, c := range present {
 		e.names = append(e.names, c.name)
-		e.cells[c.name] = map[string][2]tally{}
+		e.cells[c.name], e.rates[c.name] = map[string][2]tally{}, map[pace]rates{}
 		if o.rounds == 0 {
 			continue
 		}
 		for _, p := range paces {
-			r, err := s.throughput(ctx, c.name, p, o.rounds, o.each)
-			if err != nil {
-				return err
+			r, failed := s.throughput(ctx, c.name, p, o.rounds, o.each)
+			if failed != nil {
+				err = errors.Join(err, failed)
+				continue
 			}
-			e.rates[c.name] = append(e.rates[c.name], r)
+			e.rates[c.name][p] = r
 			fmt.Fprintf(w, "%s, workflows a second of %d callers, %s each call: alone %.1f, with readback %.1f\n", c.name, p.callers, p.latency, r.alone, r.with)
 		}
 	}
-	if err := s.faults(ctx, w, present, o.orders, end, e.cells); err != nil {
-		return err
-	}
+	err = errors.Join(err, s.faults(ctx, w, present, o.orders, end, e.cells))
 	fmt.Fprintf(w, "\n%s", e)
-	if page == "" {
-		return nil
-	}
-	text, err := os.ReadFile(page)
-	if err == nil {
-		text, err = insert(text, e.String())
-	}
-	if err != nil {
+	if page == "" || ctx.Err() != nil {
 		return err
 	}
-	return os.WriteFile(page, text, 0o644)
+	text, unwritten := os.ReadFile(page)
+	if unwritten == nil {
+		text, unwritten = insert(text, e.String())
+	}
+	if unwritten == nil {
+		unwritten = os.WriteFile(page, text, 0o644)
+	}
+	return errors.Join(err, unwritten)
 }

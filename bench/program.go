@@ -69,8 +69,14 @@ func (m *machine) start(program string, env []string, args ...string) (stop func
 	}, nil
 }
 
-// until repeats what fails while a server starts, until it succeeds or the context ends.
-func until(ctx context.Context, try func() error) error {
+// How soon until repeats what fails while a server starts, and a call of hundreds that fails since the server is busy.
+const (
+	startPause = 50 * time.Millisecond
+	busyPause  = 3 * time.Second
+)
+
+// until repeats what fails until it succeeds or the context ends.
+func until(ctx context.Context, pause time.Duration, try func() error) error {
 	for {
 		err := try()
 		if err == nil {
@@ -79,7 +85,7 @@ func until(ctx context.Context, try func() error) error {
 		select {
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(pause):
 		}
 	}
 }

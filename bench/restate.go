@@ -82,12 +82,14 @@ func restateSession(ctx context.Context, log *slog.Logger, ingressURL, adminURL,
 	if err := registerDeployment(ctx, adminURL, "http://"+address); err != nil {
 		return session{}, errors.Join(err, stop())
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 300} // a connection for each caller, as pools of the others have them
+	// A connection for each caller, as pools of the others have them. The server answers none of 1,200 that are opened
+	// at once on two cores.
+	transport := &http.Transport{MaxIdleConnsPerHost: 100, MaxConnsPerHost: 100}
 	client := ingress.NewClient(ingressURL, ingress.WithHttpClient(&http.Client{Transport: transport}))
 	charge := ingress.Service[order, string](client, service.Name(), "charge")
 	return session{
 		write: func(ctx context.Context, o order) (failed error) {
-			err := until(ctx, func() error {
+			err := until(ctx, busyPause, func() error {
 				_, err := charge.Request(ctx, o, restate.WithIdempotencyKey(o.Reference))
 				// Another error is the call's.
 				if ended := ingress.Error(nil); errors.As(err, &ended) && ended.IsInvocationError() {
@@ -105,7 +107,7 @@ func restateSession(ctx context.Context, log *slog.Logger, ingressURL, adminURL,
 func registerDeployment(ctx context.Context, admin, service string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return until(ctx, func() error {
+	return until(ctx, startPause, func() error {
 		body := bytes.NewBufferString(fmt.Sprintf(`{"uri": %q}`, service))
 		r, err := http.NewRequestWithContext(ctx, http.MethodPost, admin+"/deployments", body)
 		if err != nil {

@@ -106,7 +106,7 @@ func temporalSession(ctx context.Context, log *slog.Logger, address, queue strin
 	ready, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var c client.Client
-	err := until(ready, func() (err error) {
+	err := until(ready, startPause, func() (err error) {
 		c, err = client.DialContext(ready, client.Options{HostPort: address, Namespace: temporalNamespace, Logger: sdklog.NewStructuredLogger(log)})
 		return err
 	})
@@ -121,7 +121,7 @@ func temporalSession(ctx context.Context, log *slog.Logger, address, queue strin
 	})
 	if exists := new(serviceerror.NamespaceAlreadyExists); err == nil || errors.As(err, &exists) {
 		// The services learn of a new namespace after some seconds.
-		err = until(ready, func() error {
+		err = until(ready, startPause, func() error {
 			_, err := c.DescribeTaskQueue(ready, queue, enums.TASK_QUEUE_TYPE_WORKFLOW)
 			return err
 		})
@@ -139,7 +139,7 @@ func temporalSession(ctx context.Context, log *slog.Logger, address, queue strin
 	return session{
 		write: func(ctx context.Context, o order) (failed error) {
 			id := queue + "-" + o.Reference
-			err := until(ctx, func() error {
+			err := until(ctx, busyPause, func() error {
 				beginning <- struct{}{}
 				run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 					ID: id, TaskQueue: queue, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
