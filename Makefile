@@ -134,7 +134,7 @@ bench-peers: ## readback beside DBOS, River, Temporal and Restate, and the chart
 .PHONY: bench-engines
 bench-engines: ## workflow engines alone and with readback, under faults, and their tables in docs/performance.md; under twelve minutes
 	$(MAKE) $(BIN)/temporalserver || echo "Temporal's server could not be built"
-	cd bench && $(GO) build -trimpath -o $(BIN)/bench . && $(BIN)/bench -engines -page ../docs/performance.md -temporal $(BIN)/temporalserver -rounds 3 -for 2s $(BENCH)
+	cd bench && $(GO) build -trimpath -o $(BIN)/bench . && $(BIN)/bench -engines -page ../docs/performance.md -temporal $(BIN)/temporalserver -rounds 3 -for 1500ms $(BENCH)
 
 .PHONY: mutants
 mutants: ## break each rule once and see its test fail
