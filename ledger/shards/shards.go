@@ -440,6 +440,9 @@ func (l *Ledger) place(ctx context.Context, home ledger.Partition, tenant string
 		return found, errors.New("the tenant is missing")
 	}
 	if found.Epoch == 0 {
+		if had, err := l.restored(ctx, home, tenant); err != nil || had.Epoch > 0 {
+			return had, err
+		}
 		name := l.firstOf(tenant)
 		begun := ledger.Placement{Tenant: tenant, Partition: name, Epoch: 1, State: ledger.TenantDraining, Target: name}
 		err := home.Place(ctx, begun, ledger.Placement{})
@@ -468,6 +471,29 @@ func (l *Ledger) place(ctx context.Context, home ledger.Partition, tenant string
 		done, err = home.Placement(ctx, tenant)
 	}
 	return done, err
+}
+
+// restored returns the place of a tenant that the directory did not name, and that partitions know: it was
+// restored from a backup.
+func (l *Ledger) restored(ctx context.Context, home ledger.Partition, tenant string) (found ledger.Placement, err error) {
+	var known atomic.Bool
+	l.all(ctx, func(_ int, p ledger.Partition) error {
+		o, err := p.Ownership(ctx, tenant)
+		if o.Epoch > 0 {
+			known.Store(true)
+		}
+		return err
+	})
+	if !known.Load() {
+		return found, nil
+	}
+	if err := l.reconcile(ctx); err != nil {
+		return found, err
+	}
+	if found, err = home.Placement(ctx, tenant); err == nil && found.Epoch == 0 {
+		err = fmt.Errorf("%w: %w: partitions have had tenant %q, and the directory does not name it: it was restored from a backup; run `readback shards check`", ledger.ErrUnavailable, ErrSplit, tenant)
+	}
+	return found, err
 }
 
 // missing is the error of a placement in a partition that is not configured.

@@ -316,6 +316,16 @@ func TestRestoredDirectory(t *testing.T) {
 	if err := reserve(t, l, "acme", "two"); !errors.Is(err, shards.ErrSplit) {
 		t.Errorf("%v; want the tenant refused", err)
 	}
+	must(t, all[0].Own(ctx, ledger.Ownership{Tenant: "initech", Epoch: 2, State: ledger.TenantMoved}, ledger.Ownership{}))
+	if err := reserve(t, l, "initech", "one"); !errors.Is(err, shards.ErrSplit) || all[0].places["initech"].Epoch > 0 {
+		t.Errorf("%v; want a tenant refused that has moved to a partition that cannot be reached", err)
+	}
+	other := opened(t, all, shards.Options{Default: []string{"a"}}) // it has read the directory as it was restored
+	must(t, all[1].Own(ctx, ledger.Ownership{Tenant: "umbrella", Epoch: 1, State: ledger.TenantActive}, ledger.Ownership{}))
+	must(t, reserve(t, other, "umbrella", "one"))
+	if place := all[0].places["umbrella"]; place.Partition != "b" {
+		t.Errorf("%+v; want it where its writes are", place)
+	}
 	must(t, reserve(t, l, "globex", "two"))
 	if place := all[0].places["globex"]; place.Partition != "b" {
 		t.Errorf("%+v; want it where its writes are", place)
