@@ -48,7 +48,8 @@ func charge(tool string, o Order) intent.WriteIntent {
 func serve(ctx context.Context, at string, ws restate.Writes, prefix string, replays *atomic.Int32) error {
 	// Handlers that wait are suspended at once, and replayed later.
 	atOnce := sdk.WithInactivityTimeout(100 * time.Millisecond)
-	quick := sdk.WithInvocationRetryPolicy(sdk.WithInitialRetryInterval(50*time.Millisecond), sdk.WithMaxRetryInterval(500*time.Millisecond))
+	// The server pauses an invocation after 70 attempts, by default: a worker may take longer to start.
+	quick := sdk.WithInvocationRetryPolicy(sdk.WithInitialRetryInterval(50*time.Millisecond), sdk.WithMaxRetryInterval(500*time.Millisecond), sdk.WithMaxRetryAttempts(10_000))
 	of := func(name string) *restate.Writes {
 		w := ws
 		w.Service = prefix + name
