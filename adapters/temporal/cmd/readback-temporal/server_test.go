@@ -284,6 +284,41 @@ func TestTwoWorkersAndLostWorkflows(t *testing.T) {
 	wg.Wait()
 }
 
+// TestALostTimer: Temporal loses the workflow of a write that waits for its recheck. The ledger has
+// the due time, and hands the write over again.
+func TestALostTimer(t *testing.T) {
+	t.Parallel()
+	s := servertest.Shared(t, program)
+	o := orders.Plain.Options()
+	o.Recheck = connectors.Within(10 * time.Second)
+	world, err := orders.New(o)
+	if err == nil {
+		err = world.Set(orders.Fault{Kind: orders.LostAnswer, Ops: []orders.Op{orders.OpCreate}, Times: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := here(t, dsn(t), world)
+	t.Cleanup(killtest.Background(t, func(ctx context.Context) error {
+		return schedule(ctx, client.Options{HostPort: s.Address, Logger: servertest.Quiet}, "lost", p.work())
+	}))
+	id := p.enqueue(t, "A-1")
+	if rec := p.settled(t, id); rec.Due.IsZero() {
+		t.Fatalf("%s, and no recheck is pending", rec.Phase())
+	}
+	workflowID := subject{"write", "acme", string(id), "orders"}.workflowID("lost")
+	if err := s.Client.TerminateWorkflow(t.Context(), workflowID, "", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "rechecked", func() bool {
+		rec, err := p.ledger.Get(t.Context(), "acme", id)
+		return err == nil && rec.Due.IsZero() && rec.Settlement == ledger.Verified
+	})
+	if n := world.Changes("A-1"); n != 1 {
+		t.Errorf("%d effects, want 1", n)
+	}
+}
+
 // TestProgram: the program takes the configuration of readback and Temporal's flags, works, and ends
 // with 0 on SIGTERM, also while Temporal is unreachable. Without its namespace it fails.
 func TestProgram(t *testing.T) {
