@@ -3,6 +3,7 @@ package snippets
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,11 +40,17 @@ var stubs = sync.OnceValues(func() (string, error) {
 // compileRecipes has the compiler check the recipes, and lets them find the stubs.
 func compileRecipes(t *testing.T, dir string) error {
 	t.Helper()
-	files := map[string]string{"readback.ts": "ts-http", "step.ts": "engine-step"}
+	files := map[string]string{"readback.ts": "ts-http", "step.ts": "engine-step", "gate.ts": "engine-gate"}
+	others := []string{"engines.d.ts"}
 	for engine := range engines {
 		files[engine+"-recipe.ts"] = "engine-" + engine
+		file := engine + "-gate-recipe.ts"
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(gated(t, block(t, "engine-"+engine))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		others = append(others, file)
 	}
-	compiled := compile(t, dir, files, "engines.d.ts")
+	compiled := compile(t, dir, files, others...)
 	for name, stub := range recipes {
 		at := filepath.Join(dir, "node_modules", filepath.FromSlash(name))
 		up, err := filepath.Rel(at, filepath.Join(dir, stub))
@@ -54,16 +61,28 @@ func compileRecipes(t *testing.T, dir string) error {
 	return compiled
 }
 
+// gated is a recipe that asks the step gate, as the page describes. RUN_LEASE is a lease whose end a test
+// can wait for.
+func gated(t *testing.T, recipe string) string {
+	t.Helper()
+	const asks, imports = "readbackStep(intent)", ", readbackStep"
+	if strings.Count(recipe, asks) != 1 || strings.Count(recipe, imports) != 1 {
+		t.Fatalf("a recipe in which the step gate has no place:\n%s", recipe)
+	}
+	return "import { gatedStep, placeOrder } from \"./gate.js\";\n" + strings.NewReplacer(asks, "gatedStep(intent, placeOrder, Number(process.env.RUN_LEASE ?? 3))", imports, "").Replace(recipe)
+}
+
 // workflow is one run of an engine's recipe.
 type workflow struct {
 	p               *place
 	dir, engine, id string
 	order           string
+	gate            string // "-gate": it makes the call itself
 }
 
 // start is a process that continues the run, or begins it.
 func (w workflow) start(env ...string) *exec.Cmd {
-	cmd := exec.CommandContext(w.p.t.Context(), "node", filepath.Join(w.dir, "drive.js"), w.engine, w.id, w.order)
+	cmd := exec.CommandContext(w.p.t.Context(), "node", filepath.Join(w.dir, "drive.js"), w.engine, w.id, w.order, w.gate)
 	w.p.prepare(cmd)
 	cmd.Env = append(append(cmd.Env, "RUN_FILE="+w.file()), env...)
 	return cmd
@@ -107,6 +126,7 @@ func TestEngines(t *testing.T) {
 			t.Parallel()
 			t.Run("faults", func(t *testing.T) { faultsOf(t, dir, engine, fails) })
 			t.Run("decisions", func(t *testing.T) { decisionsAt(t, dir, engine, fails) })
+			t.Run("gate", func(t *testing.T) { gateOf(t, dir, engine, fails) })
 		})
 	}
 }
@@ -132,7 +152,7 @@ func (w workflow) isOne() {
 
 func faultsOf(t *testing.T, dir, engine, fails string) {
 	p := newPlace(t, "server: {max_wait: 1s}\n")
-	run := func(id, order string) workflow { return workflow{p, dir, engine, id, order} }
+	run := func(id, order string) workflow { return workflow{p: p, dir: dir, engine: engine, id: id, order: order} }
 
 	// The process is killed while the server reads the order back. The next one waits in the engine
 	// until the write is no longer in progress.
@@ -207,7 +227,7 @@ func faultsOf(t *testing.T, dir, engine, fails string) {
 
 func decisionsAt(t *testing.T, dir, engine, fails string) {
 	p := newPlace(t, "risk:\n  - {name: by hand, tool: charge_card}\nserver: {person_tokens: true}\n")
-	run := func(id string) workflow { return workflow{p, dir, engine, id, "H-" + id} }
+	run := func(id string) workflow { return workflow{p: p, dir: dir, engine: engine, id: id, order: "H-" + id} }
 	settled := func(w waiting) string {
 		data, err := json.Marshal(w)
 		if err != nil {
@@ -252,5 +272,88 @@ func decisionsAt(t *testing.T, dir, engine, fails string) {
 	}
 	if n := len(p.world.Records("H-denied")); n != 0 {
 		t.Errorf("%d denied orders were made", n)
+	}
+}
+
+// gateOf runs the recipe with a step that asks the gate and makes the call itself. A rule of the gate
+// holds the orders H-….
+func gateOf(t *testing.T, dir, engine, fails string) {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	text := "version: 1\nrules:\n  - {id: by-hand, when: 'intent != null && intent.key.order_id.startsWith(\"H-\")', decision: require_approval, reason: it is by hand}\n"
+	if err := os.WriteFile(rules, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t, fmt.Sprintf("gate: {rules: %q}\nserver: {person_tokens: true}\n", rules))
+	run := func(id, order string) workflow {
+		return workflow{p: p, dir: dir, engine: engine, id: id, order: order, gate: "-gate"}
+	}
+	for _, fault := range []string{"none", "lost", "twice"} {
+		order := "G-" + fault
+		if fault != "none" {
+			p.loses(order)
+		}
+		w := run(fault, order)
+		w.verified("RUN_FAULT=" + fault)
+		run(fault+"-again", order).verified() // another run, started for the same order
+		w.isOne()
+	}
+
+	// A worker dies when it has made the workflow, when the gate has given it the step, between the
+	// effect and its report, and after the report. The same run continues, or another one for the
+	// same order.
+	for _, dies := range []struct {
+		at    string // the last request to which it got a response
+		lease string // in seconds; half of it must suffice for the call that the worker dies after
+		made  int
+		again bool
+	}{{"workflows", "3", 0, true}, {"gate", "3", 0, true}, {"orders", "10", 1, false}, {"complete", "10", 1, true}} {
+		order := "K-" + dies.at
+		w := run(order, order)
+		if out, err := w.start("RUN_FAULT=kill:/"+dies.at, "RUN_LEASE="+dies.lease).Output(); err == nil {
+			t.Fatalf("the run was not killed and ends with %q", out)
+		}
+		if n := len(p.world.Records(order)); n != dies.made {
+			t.Fatalf("%d orders %s were made before the worker died, want %d", n, order, dies.made)
+		}
+		if dies.again {
+			run(order+"-again", order).verified()
+		}
+		w.verified()
+		w.isOne()
+	}
+
+	// Two runs for one order at the same time.
+	var both sync.WaitGroup
+	for _, id := range []string{"both-1", "both-2"} {
+		both.Go(func() {
+			if out, err := run(id, "G-both").start().Output(); err != nil || !strings.HasPrefix(string(out), "verified ord_") {
+				t.Errorf("of two runs %s ends with %q, %v", id, out, err)
+			}
+		})
+	}
+	both.Wait()
+	run("both-1", "G-both").isOne()
+
+	p.sets(orders.Fault{Kind: orders.Refused, Key: "G-refused"})
+	if got := run("refused", "G-refused").says(); !strings.HasPrefix(got, fails+": ") || !strings.Contains(got, "refused") {
+		t.Errorf("a refused order ends with %q, want %s with the destination's words", got, fails)
+	}
+
+	for _, word := range []string{"approve", "reject"} {
+		order := "H-" + word
+		w := run(order, order)
+		if got := w.says("RUN_TIMEOUTS=2"); got != "waits" || len(p.world.Records(order)) != 0 {
+			t.Fatalf("%s: before the decision it ends with %q, and there are %d orders", word, got, len(p.world.Records(order)))
+		}
+		p.decidesStep(word)
+		switch got := w.says("RUN_TIMEOUTS=1"); {
+		case word == "approve":
+			w.isOne()
+			if !strings.HasPrefix(got, "verified ord_") {
+				t.Errorf("an approved order ends with %q", got)
+			}
+		case !strings.HasPrefix(got, fails+": ") || len(p.world.Records(order)) != 0:
+			t.Errorf("a rejected order ends with %q, and %d orders were made", got, len(p.world.Records(order)))
+		}
 	}
 }

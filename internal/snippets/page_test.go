@@ -40,6 +40,7 @@ var tests = map[string]func(*testing.T){
 	"engine-trigger":     TestEngines,
 	"engine-vercel":      TestEngines,
 	"engine-durabletask": TestEngines,
+	"engine-gate":        TestEngines,
 }
 
 var fence = regexp.MustCompile("(?ms)^(?:<!-- run: ([a-z-]+) -->\n)?```[a-z]*\n(.*?)^```$")

@@ -195,6 +195,42 @@ func (p *place) approve() waiting { return p.decides("approve") }
 // decides decides about the one write that waits.
 func (p *place) decides(word string) waiting {
 	p.t.Helper()
+	ask := p.reviewer()
+	var inbox struct {
+		Writes []struct {
+			Write struct{ ID, Workflow, Step string }
+		}
+	}
+	ask(http.MethodGet, "/v1/inbox", "", &inbox)
+	if len(inbox.Writes) != 1 {
+		p.t.Fatalf("%d writes wait, want one", len(inbox.Writes))
+	}
+	w := inbox.Writes[0].Write
+	ask(http.MethodPost, "/v1/writes/"+w.ID+"/decision", fmt.Sprintf(`{"word": %q, "reason": "I checked the order"}`, word), new(struct{}))
+	return waiting{w.ID, w.Workflow, w.Step}
+}
+
+// decidesStep decides about the one step that waits at the gate.
+func (p *place) decidesStep(word string) {
+	p.t.Helper()
+	ask := p.reviewer()
+	var pending struct {
+		Steps []struct {
+			Workflow string `json:"workflow_id"`
+			Step     string `json:"step_id"`
+		} `json:"pending_approvals"`
+	}
+	ask(http.MethodGet, "/api/v1/workflows/approvals/pending", "", &pending)
+	if len(pending.Steps) != 1 {
+		p.t.Fatalf("%d steps wait, want one", len(pending.Steps))
+	}
+	s := pending.Steps[0]
+	ask(http.MethodPost, "/api/v1/workflows/"+s.Workflow+"/steps/"+s.Step+"/"+word, `{"comment": "I checked the order"}`, new(struct{}))
+}
+
+// reviewer makes requests with a reviewer's token.
+func (p *place) reviewer() func(method, path, body string, into any) {
+	p.t.Helper()
 	readback, err := built()
 	if err != nil {
 		p.t.Fatal(err)
@@ -203,7 +239,8 @@ func (p *place) decides(word string) waiting {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	ask := func(method, path, body string, into any) {
+	return func(method, path, body string, into any) {
+		p.t.Helper()
 		r, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 		if err != nil {
 			p.t.Fatal(err)
@@ -219,18 +256,6 @@ func (p *place) decides(word string) waiting {
 			p.t.Fatalf("%s %s: %s, %v", method, path, answer.Status, err)
 		}
 	}
-	var inbox struct {
-		Writes []struct {
-			Write struct{ ID, Workflow, Step string }
-		}
-	}
-	ask(http.MethodGet, "/v1/inbox", "", &inbox)
-	if len(inbox.Writes) != 1 {
-		p.t.Fatalf("%d writes wait, want one", len(inbox.Writes))
-	}
-	w := inbox.Writes[0].Write
-	ask(http.MethodPost, "/v1/writes/"+w.ID+"/decision", fmt.Sprintf(`{"word": %q, "reason": "I checked the order"}`, word), new(struct{}))
-	return waiting{w.ID, w.Workflow, w.Step}
 }
 
 // The function of an agent charges once, whatever the model calls again.

@@ -64,7 +64,8 @@ func served(t *testing.T, more string, flags ...string) *place {
 	p := &place{t: t, dir: t.TempDir(), written: make(chan struct{}), held: make(chan struct{})}
 	close(p.held)
 	p.openShop()
-	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain}\n%s", p.shop, more))
+	// The horizon is short, so that a test can wait until an order that was never sent is known to be absent.
+	p.config = p.file("readback.yaml", fmt.Sprintf("ledger: readback.db\ndestinations:\n  orders: {type: simulated, url: %q, class: plain, horizon: 1s}\n%s", p.shop, more))
 	s, err := readback.Serve(t.Output(), append(flags, "--listen", "127.0.0.1:0", "--config", p.config)...)
 	if err != nil {
 		t.Fatal(err)

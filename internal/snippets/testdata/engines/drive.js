@@ -1,14 +1,14 @@
 // Runs the function of an engine's recipe until it ends or waits for an event:
-// node drive.js ENGINE RUN ORDER. RUN_SETTLED is the data of a webhook that arrives first.
+// node drive.js ENGINE RUN ORDER [-gate]. RUN_SETTLED is the data of a webhook that arrives first.
 import { readFileSync, writeFileSync } from "node:fs";
 
-const [engine, id, order] = process.argv.slice(2);
+const [engine, id, order, gate = ""] = process.argv.slice(2);
 const modules = { inngest: "inngest", trigger: "trigger", vercel: "workflow", durabletask: "durabletask" };
 const stub = await import(`./${modules[engine]}.js`);
-let recipe = `${engine}-recipe.js`;
+let recipe = `${engine}${gate}-recipe.js`;
 if (stub.compiled) {
   const code = stub.compiled(readFileSync(new URL(recipe, import.meta.url), "utf8"));
-  recipe = `${engine}-compiled.js`;
+  recipe = `${engine}${gate}-compiled-${process.pid}.js`;
   writeFileSync(new URL(recipe, import.meta.url), code);
 }
 const page = await import(`./${recipe}`);

@@ -3,10 +3,12 @@
 //
 //   lost   the step was made and its result is lost: it is made again (vercel/workflow#2675)
 //   twice  the step is made twice at the same time, and the first result counts (vercel/workflow#3553)
-//   kill   the process ends when the first response has arrived, and before its result is recorded
+//   kill   the process ends when the first response has arrived, and before its result is recorded;
+//          kill:END, the first response to a request whose address ends so
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
-const { RUN_FILE: file, RUN_FAULT: fault = "" } = process.env;
+const { RUN_FILE: file } = process.env;
+const [fault, end = ""] = (process.env.RUN_FAULT ?? "").split(":");
 let timeouts = Number(process.env.RUN_TIMEOUTS ?? 0); // how many timers run out before the process ends
 
 export const state = existsSync(file) ? JSON.parse(readFileSync(file, "utf8"))
@@ -17,7 +19,8 @@ process.on("exit", save);
 if (fault === "kill" && !state.struck) {
   const real = globalThis.fetch;
   globalThis.fetch = async (...args) => {
-    await real(...args);
+    const response = await real(...args);
+    if (!args[0].endsWith(end)) return response;
     state.struck = true;
     process.exit(137);
   };
@@ -110,11 +113,15 @@ export async function run(start) {
     if (end) return end;
     if (replay.pending.some((p) => p.step)) continue;
     const next = Math.min(...replay.pending.flatMap((p) => p.until ?? []));
-    if (next - state.now >= 3600 && !mayTimeOut()) return { waits: true }; // the timer of a wait for a decision
+    if (next - state.now < 3600) await rest();
+    else if (!mayTimeOut()) return { waits: true }; // the timer of a wait for a decision
     state.now = next;
     save();
   }
 }
+
+/** Real time, in which the server can get on: virtual time asks it again at once. */
+export const rest = () => new Promise((done) => setTimeout(done, 100));
 
 /** Whether one more timer runs out while an event is awaited. */
 export const mayTimeOut = () => timeouts-- > 0;

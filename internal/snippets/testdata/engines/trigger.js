@@ -3,7 +3,7 @@
 // three, from the beginning of run and with the same run ID; an AbortTaskRunError ends the run; a token with the
 // idempotency key of an earlier one is the earlier one, until the key's time is up, completed or not.
 // A process that ends while it waits is restored here as a new attempt, as after a lost checkpoint.
-import { faulted, mayTimeOut, save, seconds, state } from "./runtime.js";
+import { faulted, mayTimeOut, rest, save, seconds, state } from "./runtime.js";
 
 export class AbortTaskRunError extends Error { name = "AbortTaskRunError"; }
 
@@ -15,6 +15,7 @@ export const wait = {
   async for({ seconds }) {
     state.now += seconds;
     save();
+    await rest();
   },
   async createToken({ idempotencyKey, idempotencyKeyTTL, timeout }) {
     const known = state.tokens[idempotencyKey];
