@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.temporal.io/api/serviceerror"
@@ -56,7 +57,7 @@ func Webhook(c client.Client, namespace string, secrets ...string) (http.Handler
 			http.Error(rw, "the message could not be read", http.StatusBadRequest)
 			return
 		}
-		if !verified(verifiers, body, r.Header) {
+		if !slices.ContainsFunc(verifiers, func(v *standardwebhooks.Webhook) bool { return v.Verify(body, r.Header) == nil }) {
 			http.Error(rw, "the message has no valid signature", http.StatusUnauthorized)
 			return
 		}
@@ -68,15 +69,6 @@ func Webhook(c client.Client, namespace string, secrets ...string) (http.Handler
 		}
 		rw.WriteHeader(http.StatusNoContent)
 	}), nil
-}
-
-func verified(verifiers []*standardwebhooks.Webhook, body []byte, h http.Header) bool {
-	for _, v := range verifiers {
-		if v.Verify(body, h) == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // decision returns the workflow of a message after which a write waits for no reviewer any more. A
