@@ -198,7 +198,7 @@ func native(c Case) bool { return InWindow(c, sendSlack) }
 func InWindow(c Case, slack time.Duration) bool {
 	horizon, _ := c.Profile.Horizon.Declared()
 	landed := c.SinceKey + slack + c.Profile.SendFor() + horizon
-	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write]
+	return c.SinceKey >= 0 && landed < c.Profile.NativeWindow[c.Intent.Write] && landed >= c.SinceKey // a sum can be too large
 }
 
 // conclusive is the last row: a read shows the state from before, and it shows everything that

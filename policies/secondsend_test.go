@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -230,6 +231,7 @@ func TestSecondSendRecognised(t *testing.T) {
 		"native, last moment":         {"a repeat that starts now lands inside", with(lost(), native, sinceKey(fits)), nativeKey},
 		"native, window's edge":       {"a repeat that starts now may land outside", with(lost(), native, sinceKey(fits+1)), refused},
 		"native, window over":         {"the key is forgotten", with(lost(), native, sinceKey(25*time.Hour)), refused},
+		"native, centuries":           {"a sum that overflows is not inside", with(lost(), native, sinceKey(math.MaxInt64)), refused},
 		"native, short window":        {"a send that lands late meets a key that is forgotten", with(lost(), window(horizon)), refused},
 		"native, longer send":         {"the send's own time counts", with(lost(), native, sinceKey(fits), func(c *policies.Case) { c.Profile.SendTimeout = time.Minute }), refused},
 		"native, no horizon":          {"the window is taken at its word", with(lost(), native, sinceKey(fits+horizon), func(c *policies.Case) { c.Profile.Horizon = connectors.Bound{} }), nativeKey},
