@@ -32,6 +32,9 @@ const maxUnaccounted = 1000
 // maxOpen is how many reasons not to end a restore are named; all are counted.
 const maxOpen = 5
 
+// longestMissing bounds how long ago --since is: before it a year is misspelt.
+const longestMissing = 10 * 366 * 24 * time.Hour
+
 // recovering are the flags of recover.
 type recovering struct {
 	since, by, reason string
@@ -54,7 +57,8 @@ Stop all processes before the restore, and run this command before any of them s
 
 With --since it stops all sends and records the missing time: from then until now. A
 write that was open in it, or that a caller asks for again, is read at its destination
-before it is sent. What is there by its stamp is adopted; what no read can decide waits
+before it is sent. A --since after the newest write in the ledger counts as the time of
+that write. What is there by its stamp is adopted; what no read can decide waits
 for a reviewer. Signed heads that the ledger does not reach are acknowledged. A step of
 the gate without an intent is allowed again: do not start its callers before you know
 what they did.
@@ -197,6 +201,13 @@ func beginRestore(ctx context.Context, d *server.Instance, r recovering) (s ledg
 	if err != nil {
 		return s, err
 	}
+	newest, err := newestWrite(ctx, d.Ledger)
+	if err != nil {
+		return s, err
+	}
+	if !newest.IsZero() && newest.Before(since) {
+		since = newest // nothing shows that the ledger has what came later: a wrong zone, or a backup of before
+	}
 	ahead, err := d.Ahead(ctx)
 	if err != nil {
 		d.Log.Warn("the ledger is not compared with all signed heads that are kept", "error", err)
@@ -212,6 +223,27 @@ func beginRestore(ctx context.Context, d *server.Instance, r recovering) (s ledg
 	return s, audit.RememberAhead(ctx, d.Ledger, ahead)
 }
 
+// newestWrite returns when the newest write in the ledger was last changed. Zero: there is none.
+func newestWrite(ctx context.Context, l ledger.Ledger) (newest time.Time, err error) {
+	tenants, err := l.Tenants(ctx)
+	if err != nil {
+		return newest, err
+	}
+	for _, tenant := range tenants {
+		writes, err := l.List(ctx, ledger.Filter{Tenant: tenant, Limit: 1})
+		var unread *ledger.UnreadError
+		if err != nil && !errors.As(err, &unread) {
+			return newest, err
+		}
+		for _, r := range writes {
+			if r.Updated.After(newest) {
+				newest = r.Updated
+			}
+		}
+	}
+	return newest, nil
+}
+
 // sinceWhen reads --since: a time, or how long ago it is.
 func sinceWhen(text string, now time.Time) (time.Time, error) {
 	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
@@ -221,6 +253,8 @@ func sinceWhen(text string, now time.Time) (time.Time, error) {
 	switch {
 	case err != nil:
 		return at, usagef("--since is %s; want a time such as 2026-02-01T12:00:00Z, or how long ago such as 1h", report.Safe(text))
+	case now.Sub(at) > longestMissing:
+		return at, usagef("--since is %s; want a time within the last ten years", report.Safe(text))
 	case !at.Before(now):
 		return at, usagef("--since is %s, and the ledger's clock shows %s; want a time before that", report.Safe(text), now.UTC().Format(time.RFC3339))
 	}

@@ -68,11 +68,24 @@ func TestRecover(t *testing.T) {
 		"no reason":    {[]string{"--since", "1h"}, exitUsage, "--reason is missing"},
 		"reason alone": {[]string{"--reason", "r"}, exitUsage, "without --since or --end"},
 		"no time":      {[]string{"--since", "yesterday", "--reason", "r"}, exitUsage, "want a time such as"},
+		"a wrong year": {[]string{"--since", "0226-02-01T12:00:00Z", "--reason", "r"}, exitUsage, "want a time within the last ten years"},
 		"later":        {[]string{"--since", "2999-01-01T00:00:00Z", "--reason", "r"}, exitUsage, "want a time before that"},
 	} {
 		t.Run(name, func(t *testing.T) { says(t, p.want(c.code, p.run(append([]string{"recover"}, c.args...)...)), c.want) })
 	}
 	says(t, p.want(0, p.run("stops")), "Nothing is stopped.")
+}
+
+// A --since that is later than the newest write in the ledger, as by a wrong time zone, is not believed.
+func TestRecoverSinceTooLate(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, orders.Plain.Options())
+	p.submit(exitVerified, order("A-1", ""))
+	newest := p.writes()[0].Updated
+	v := decode(t, p.want(0, p.run("recover", "--json", "--since", time.Now().Format(time.RFC3339Nano), "--reason", "the disk failed")))
+	if got, err := time.Parse(time.RFC3339Nano, v["restore"].(map[string]any)["since"].(string)); err != nil || !got.Equal(newest) {
+		t.Errorf("history is missing since %s, %v; want since the newest write, %s", got, err, newest)
+	}
 }
 
 // A restore is not ended while readback itself may ask for what was begun in the missing time.
