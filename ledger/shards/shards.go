@@ -474,16 +474,19 @@ func (l *Ledger) place(ctx context.Context, home ledger.Partition, tenant string
 }
 
 // restored returns the place of a tenant that the directory did not name, and that partitions know: it was
-// restored from a backup.
+// restored from a backup. Every partition must answer, since the one that does not may know the tenant.
 func (l *Ledger) restored(ctx context.Context, home ledger.Partition, tenant string) (found ledger.Placement, err error) {
 	var known atomic.Bool
-	l.all(ctx, func(_ int, p ledger.Partition) error {
+	err = l.every(ctx, func(_ int, p ledger.Partition) error {
 		o, err := p.Ownership(ctx, tenant)
 		if o.Epoch > 0 {
 			known.Store(true)
 		}
 		return err
 	})
+	if err != nil {
+		return found, fmt.Errorf("%w: tenant %q is new, and is placed when all partitions answer: %w", ledger.ErrUnavailable, tenant, err)
+	}
 	if !known.Load() {
 		return found, nil
 	}

@@ -167,16 +167,22 @@ func reserve(t *testing.T, l ledger.Ledger, tenant, id string) error {
 	return err
 }
 
-// A partition that cannot be reached refuses its own tenants only, and comes back by itself.
+// A partition that cannot be reached refuses its own tenants only, and comes back by itself. New tenants
+// wait for it: it may have a tenant that a restored directory does not name.
 func TestUnreachablePartition(t *testing.T) {
 	all := partitions(2)
+	o := shards.Options{Tenants: map[string]string{"acme": "a", "globex": "b", "initech": "a"}}
+	must(t, reserve(t, opened(t, all, o), "acme", "one"))
 	all[1].down = fmt.Errorf("%w: its machine is off", ledger.ErrUnavailable)
-	l := opened(t, all, shards.Options{Tenants: map[string]string{"acme": "a", "globex": "b"}})
-	must(t, reserve(t, l, "acme", "one"))
+	l := opened(t, all, o)
+	must(t, reserve(t, l, "acme", "two"))
+	if err := reserve(t, l, "initech", "one"); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), `partition "b"`) || all[0].places["initech"].Epoch > 0 {
+		t.Errorf("%v; want a new tenant refused, with the name of the partition", err)
+	}
 	if err := reserve(t, l, "globex", "one"); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), `partition "b"`) {
 		t.Errorf("%v; want it refused, with the name of the partition", err)
 	}
-	if got, err := l.Claim(t.Context(), ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10}); err != nil || len(got) != 1 {
+	if got, err := l.Claim(t.Context(), ledger.Claim{Owner: "w", LeaseFor: time.Hour, Limit: 10}); err != nil || len(got) != 2 {
 		t.Errorf("%d, %v; want the work of the other partition", len(got), err)
 	}
 	states, err := l.Partitions(t.Context())
@@ -185,6 +191,7 @@ func TestUnreachablePartition(t *testing.T) {
 	}
 	all[1].down = nil
 	must(t, eventually(func() error { return reserve(t, l, "globex", "one") }))
+	must(t, reserve(t, l, "initech", "one"))
 }
 
 // eventually repeats what is unavailable.
