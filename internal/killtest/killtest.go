@@ -89,7 +89,7 @@ func New(tb testing.TB) *Stage {
 func options() orders.Options {
 	o := orders.Plain.Options()
 	o.Horizon, o.Recheck = connectors.Within(time.Second), connectors.Within(0)
-	o.SendTimeout, o.ReadTimeout = time.Second, time.Second
+	o.SendTimeout, o.ReadTimeout = 3*time.Second, 3*time.Second // within 1 s a busy machine does not always answer
 	return o
 }
 
