@@ -1,10 +1,8 @@
 // Command notices prints the licences of everything that is linked into the released
 // programs, as their licences ask of those who pass copies on. It reads the modules from
 // the module cache and the standard library from GOROOT, for every system that is
-// released, so that the text follows go.mod and the same sources give the same text.
-//
-// It does not know whether a licence may be used: a person decides that when a module is
-// added.
+// released, so that the text follows go.mod and the same sources give the same text. A
+// licence that is not allowed is an error.
 package main
 
 import (
@@ -21,6 +19,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/google/licensecheck"
 )
 
 func main() {
@@ -28,7 +28,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	all, err := linked(ctx, ".")
+	all, err := linked(ctx, ".", "./cmd/readback", systems...)
 	var text []byte
 	if err == nil {
 		text, err = notices(all)
@@ -71,8 +71,11 @@ func notices(all []module) ([]byte, error) {
 		fmt.Fprintf(&b, "\n%s\n%s\n", strings.Repeat("=", 80), m.name)
 		for _, name := range files {
 			text, err := os.ReadFile(filepath.Join(m.dir, name))
+			if err == nil {
+				_, err = identify(name, text)
+			}
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s: %w", m.name, err)
 			}
 			text = bytes.TrimSpace(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")))
 			fmt.Fprintf(&b, "\n--- %s\n\n%s\n", filepath.ToSlash(name), text)
@@ -81,13 +84,13 @@ func notices(all []module) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// linked are the modules of all systems of the command of the module in a directory, and
+// linked are the modules that packages of the module in a directory need on some systems, and
 // the standard library.
-func linked(ctx context.Context, dir string) ([]module, error) {
+func linked(ctx context.Context, dir, packages string, systems ...string) ([]module, error) {
 	found := map[string]*module{}
 	for _, system := range systems {
 		goos, goarch, _ := strings.Cut(system, "/")
-		text, err := list(ctx, dir, "GOOS="+goos, "GOARCH="+goarch)
+		text, err := list(ctx, dir, packages, "GOOS="+goos, "GOARCH="+goarch)
 		if err != nil {
 			return nil, err
 		}
@@ -116,10 +119,10 @@ func linked(ctx context.Context, dir string) ([]module, error) {
 
 // list prints name, version, root and directory of each package that is linked, but for
 // our own.
-func list(ctx context.Context, dir string, env ...string) ([]byte, error) {
+func list(ctx context.Context, dir, packages string, env ...string) ([]byte, error) {
 	const format = "{{if .Standard}}Go\t{{context.ReleaseTags | len | printf \"1.%d\"}}\t{{.Root}}\t{{.Dir}}\n" +
-		"{{else if not .Module.Main}}{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}\t{{.Dir}}\n{{end}}"
-	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", strings.TrimSuffix(format, "\n"), "./cmd/readback")
+		"{{else if not (or .Module.Main (and .Module.Replace (not .Module.Replace.Version)))}}{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}{{end}}\t{{.Dir}}\n{{end}}"
+	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-f", strings.TrimSuffix(format, "\n"), packages)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), append(env, "CGO_ENABLED=0")...)
 	var errs bytes.Buffer
@@ -129,6 +132,53 @@ func list(ctx context.Context, dir string, env ...string) ([]byte, error) {
 		return nil, fmt.Errorf("go list: %w\n%s", err, errs.String())
 	}
 	return regexp.MustCompile(`\n+`).ReplaceAll(text, []byte("\n")), nil
+}
+
+// allowed are the licences, by SPDX identifier or the name that licensecheck has, that a
+// program under Apache-2.0 may be linked with, and what they ask for.
+var allowed = map[string]string{
+	"0BSD":              "nothing",
+	"Apache-2.0":        "its text and its NOTICE are passed on",
+	"BSD-2-Clause":      "its text is passed on",
+	"BSD-3-Clause":      "its text is passed on",
+	"CC-BY-4.0":         "of documentation, which is not passed on",
+	"GooglePatentsFile": "a grant beside BSD-3-Clause",
+	"ISC":               "its text is passed on",
+	"MIT":               "its text is passed on",
+	"MPL-2.0":           "its files are unchanged, and their source is at the module's address",
+	"OpenSSL":           "of BoringCrypto, which is linked only with GOEXPERIMENT=boringcrypto",
+	"PostgreSQL":        "its text is passed on",
+}
+
+var (
+	errNotAllowed = errors.New("is not an allowed licence; a maintainer decides, and adds it to internal/notices")
+	errUnknown    = errors.New("is not a known licence; read it")
+)
+
+// recognised is the share of a file, in percent, that has to be the text of licences. The rest
+// is names, years, and which files each licence is of.
+const recognised = 75
+
+// whole are the names of files that contain the licence of a module, and no list of others.
+var whole = regexp.MustCompile(`(?i)^(licen[cs]e|copying|unlicense)(\.(md|txt))?$`)
+
+// identify is which licences the text of a file contains. Errors wrap errNotAllowed and
+// errUnknown.
+func identify(name string, text []byte) ([]string, error) {
+	cover := licensecheck.Scan(text)
+	var ids []string
+	for _, m := range cover.Match {
+		if _, ok := allowed[m.ID]; !ok {
+			return nil, fmt.Errorf("%s: %s %w", name, m.ID, errNotAllowed)
+		}
+		if !slices.Contains(ids, m.ID) {
+			ids = append(ids, m.ID)
+		}
+	}
+	if whole.MatchString(filepath.Base(name)) && cover.Percent < recognised {
+		return nil, fmt.Errorf("%s %w: %.0f %% of it is %v", name, errUnknown, cover.Percent, ids)
+	}
+	return ids, nil
 }
 
 // shape is how the files with licences are called.
