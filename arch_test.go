@@ -33,7 +33,7 @@ var floors = [][]string{
 		"internal/wire", "internal/yamlfile",
 	},
 	{ // 2: what a caller declares
-		"intent", "internal/jsonplace", "internal/fakes/imap", "internal/fakes/jira", "internal/fakes/mcp", "internal/fakes/rest",
+		"intent", "internal/chaos", "internal/jsonplace", "internal/fakes/imap", "internal/fakes/jira", "internal/fakes/mcp", "internal/fakes/rest",
 	},
 	{ // 3: what a destination is, and what is recorded
 		"connectors", "internal/fakes/mail", "ledger",

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/chaos"
 )
 
 // Link wraps a connector and has the same faults as a [Proxy]. It has the methods of [Log].
 type Link struct {
 	*Log
 	conn connectors.Connector
-	past past[read]
+	past chaos.Past[read]
 }
 
 // Around wraps a connector. tb fails if the options are invalid.
@@ -26,8 +27,8 @@ func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
 	if conn == nil {
 		tb.Fatalf("readbacktest: Around has no connector")
 	}
-	o = o.checked(tb)
-	return &Link{Log: newLog(tb, o), conn: conn, past: past[read]{on: o.lags()}}
+	o = checked(tb, o)
+	return &Link{Log: newLog(tb, chaos.NewLog(o)), conn: conn, past: chaos.Past[read]{On: o.Lags()}}
 }
 
 // Connector is the connector with its faults: each write, and each read, is a call. It checks,
@@ -57,24 +58,24 @@ type read struct {
 // Write implements [connectors.Connector].
 func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
 	l := v.link
-	c, f := l.begin(Call{Write: true, What: string(r.Intent.Write), Key: keyOf(r.Intent.Key)})
+	c, f := l.log.Begin(Call{Write: true, What: string(r.Intent.Write), Key: keyOf(r.Intent.Key)})
 	q := connectors.Query{Intent: r.Intent, Stamp: r.Stamp}
 	l.know(q)
 	if f.Kind == DroppedField || f.Kind == NormalisedField {
-		l.unharmed(c, "a connector's requests are not changed; use a Proxy")
+		l.log.Unharmed(c, "a connector's requests are not changed; use a Proxy")
 	}
-	a := carry(ctx, l.Log, c, f, way[written]{
-		send: func(ctx context.Context) (written, string, bool) {
-			l.past.keep(context.WithoutCancel(ctx), l.now())
+	a := chaos.Carry(ctx, l.log, c, f, chaos.Way[written]{
+		Send: func(ctx context.Context) (written, string, bool) {
+			l.past.Keep(context.WithoutCancel(ctx), l.log.Now())
 			receipt, err := l.conn.Write(ctx, r)
 			return written{receipt, err}, summary(receipt.Code, err), err == nil
 		},
-		dead:   written{err: errDeadConnection},
-		status: func(code int) written { return written{err: errorOf(code)} },
-		half: func(a written) (written, string) {
+		Dead:   written{err: errDeadConnection},
+		Status: func(code int) written { return written{err: errorOf(code)} },
+		Half: func(a written) (written, string) {
 			return written{connectors.Receipt{Code: a.receipt.Code}, a.err}, summary(a.receipt.Code, a.err) + ", cut"
 		},
-		phantom: func() (written, string) { return written{receipt: connectors.Receipt{Code: "200"}}, "200" },
+		Phantom: func() (written, string) { return written{receipt: connectors.Receipt{Code: "200"}}, "200" },
 	})
 	return a.receipt, a.err
 }
@@ -82,17 +83,17 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 // Read implements [connectors.Connector].
 func (v *vicious) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	l := v.link
-	c, f := l.begin(Call{What: "read", Key: keyOf(q.Intent.Key)})
+	c, f := l.log.Begin(Call{What: "read", Key: keyOf(q.Intent.Key)})
 	l.know(q)
-	a := carry(ctx, l.Log, c, f, way[read]{
-		send: func(ctx context.Context) (read, string, bool) {
+	a := chaos.Carry(ctx, l.log, c, f, chaos.Way[read]{
+		Send: func(ctx context.Context) (read, string, bool) {
 			o, err := l.conn.Read(ctx, q)
 			return read{o, err}, summary(fmt.Sprintf("%d records", len(o.Records)), err), err == nil
 		},
-		dead:   read{err: errDeadConnection},
-		status: func(code int) read { return read{err: errorOf(code)} },
-		half:   func(read) (read, string) { return read{err: errHalf}, errHalf.Error() },
-		old:    func(f Fault) (read, bool) { return l.old(q, c, f) },
+		Dead:   read{err: errDeadConnection},
+		Status: func(code int) read { return read{err: errorOf(code)} },
+		Half:   func(read) (read, string) { return read{err: errHalf}, errHalf.Error() },
+		Old:    func(f Fault) (read, bool) { return l.old(q, c, f) },
 	})
 	return a.seen, a.err
 }
@@ -111,7 +112,7 @@ func oneByOne(ctx context.Context, conn connectors.Connector, qs []connectors.Qu
 }
 
 func (l *Link) know(q connectors.Query) {
-	l.past.know(asked(q), func(ctx context.Context) read {
+	l.past.Know(asked(q), func(ctx context.Context) read {
 		o, err := l.conn.Read(ctx, q)
 		return read{o, err}
 	})
@@ -120,7 +121,7 @@ func (l *Link) know(q connectors.Query) {
 // old is an answer of a lagging replica: it is never stronger than weak, whatever the connector
 // reported when it was new.
 func (l *Link) old(q connectors.Query, c *Call, f Fault) (read, bool) {
-	a, ok := l.past.lagging(asked(q), c, f)
+	a, ok := l.past.Lagging(asked(q), c, f)
 	a.seen.Strength, a.seen.At = connectors.Weak, c.At
 	a.seen.Records = slices.Clone(a.seen.Records)
 	return a, ok

@@ -54,7 +54,7 @@ func TestWhatIsCarried(t *testing.T) {
 				"HEAD":       {"HEAD", "/", "", "200 ", "it has no body"},
 				"204":        {"POST", "/none", "", "204 ", "it has no body"},
 				"a redirect": {"POST", "/far", "", "303 the answer", "it is the client's to follow"},
-				"web socket": {"GET", "/", "websocket", "501 readbacktest: a proxy keeps bodies whole, and carries no web sockets\n", "it is refused plainly"},
+				"web socket": {"GET", "/", "websocket", "501 readback: a proxy keeps bodies whole, and carries no web sockets\n", "it is refused plainly"},
 				"huge":       {"GET", "/huge", "", "200 16777216 bytes, unexpected EOF", "what was cut must not look whole"},
 			} {
 				t.Run(way+", "+by+", "+name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (l *Log) ExpectEffects(tb testing.TB, match func(Call) bool, n int) {
 	if match == nil {
 		match = func(Call) bool { return true }
 	}
-	if got := l.count(match); got != n {
+	if got := l.log.Count(match); got != n {
 		tb.Errorf("%d effects reached the target, want exactly %d%s", got, n, shown(tb, []*Log{l}))
 	}
 }

@@ -1,9 +1,9 @@
 package readbacktest
 
 import (
-	"slices"
 	"testing"
 
+	"github.com/readback-go/readback/internal/chaos"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -70,30 +70,10 @@ func WriteKinds() []Kind {
 	return []Kind{LostAnswer, DroppedBefore, LateCommit, PhantomSuccess, Duplicate, CutBody, BadGateway, Unavailable, Throttled}
 }
 
-var onlyWrites = []Kind{LateCommit, PhantomSuccess, Duplicate, ThrottledAfter, Refused, DroppedField, NormalisedField, DuplicateBehindOurBack}
-
-var forms = fault.Forms{
-	LostAnswer: nil, DroppedBefore: nil, LateCommit: nil, PhantomSuccess: nil, Duplicate: nil, CutBody: nil,
-	BadGateway: nil, Unavailable: nil, Throttled: nil, LaggingRead: nil, ThrottledAfter: nil,
-	UnreadableRead: {"503", "500", "502", "401", "403", "404", "429", "200", "cut"}, HangingRead: nil, Refused: nil, Unreachable: nil,
-	DroppedField: nil, NormalisedField: nil, DuplicateBehindOurBack: nil,
-}
-
-// can reports whether a fault applies to a write, or to a read.
-func can(k Kind, write bool) bool {
-	return write && !k.OfReads() || !write && !slices.Contains(onlyWrites, k)
-}
-
 // check fails a test with an invalid script.
 func check(tb testing.TB, f Fault) {
 	tb.Helper()
-	err := f.Check(forms)
-	switch {
-	case err != nil:
+	if err := chaos.Check(f); err != nil {
 		tb.Fatalf("readbacktest: %v", err)
-	case f.Delay < 0:
-		tb.Fatalf("readbacktest: %s: Delay is %v; want none or more", f.Kind, f.Delay)
-	case slices.Contains(f.Ops, Read) && !can(f.Kind, false):
-		tb.Fatalf("readbacktest: %s happens to writes only; leave Ops out", f.Kind)
 	}
 }

@@ -1,134 +1,89 @@
 package readbacktest
 
 import (
-	"cmp"
-	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/readback-go/readback/readbacktest/fault"
+	"github.com/readback-go/readback/internal/chaos"
 )
 
-const (
-	// defaultLate is after how many further requests a late commit arrives: the next two reads do
-	// not see it.
-	defaultLate = 2
-	// longestLate is how long after the client gave up a late commit arrives even if few requests
-	// came: networks do not hold a request forever, and programs that wait for a horizon wait
-	// longer.
-	longestLate = 10 * time.Second
+type (
+	// Call is one request, its arrivals at the target, and what the client saw.
+	Call = chaos.Call
+	// Arrival is one arrival of a request at the target.
+	Arrival = chaos.Arrival
+	// Options configures the faults. The zero value passes and counts all requests. The default of
+	// Seed is the environment variable READBACKTEST_SEED (a number, or "random"), else 1.
+	Options = chaos.Options
 )
 
-// Call is one request, its arrivals at the target, and what the client saw.
-type Call struct {
-	N     int       // in order, from 1
-	At    time.Time // when it came
-	Write bool
-	What  string // "POST /charges", or "create" of a connector
-	Key   string // its subject: Options.Key, or the business key
-	Body  []byte // as sent
-	Fault Kind   // its fault, None for none
-	// Unharmed is why a fault that met the call did nothing.
-	Unharmed string
-	// Arrivals are its arrivals at the target, late ones included.
-	Arrivals []Arrival
-	// Saw is what the client got: "201", "a dead connection".
-	Saw string
-}
-
-// Arrival is one arrival of a request at the target.
-type Arrival struct {
-	Order  int       // among all arrivals, from 1
-	At     time.Time // when
-	Answer string    // the target's answer, "201"
-	Done   bool      // the answer was success (2xx, or no error)
-}
-
-// Effects is how often the target applied the call, 0 for a read.
-func (c Call) Effects() int {
-	n := 0
-	for _, a := range c.Arrivals {
-		if a.Done && c.Write {
-			n++
-		}
+// checked fills in defaults and fails a test with invalid options.
+func checked(tb testing.TB, o Options) Options {
+	tb.Helper()
+	o, err := o.Checked()
+	if err != nil {
+		tb.Fatalf("readbacktest: %v", err)
 	}
-	return n
+	o.Seed = seedOf(tb, o.Seed)
+	return o
 }
 
 // Log records the requests of one proxy or link, in order. It is safe for concurrent use.
 type Log struct {
-	tb      testing.TB
-	options Options
-	began   time.Time
-	calling traffic // calls in progress
-
-	faults *fault.Schedule
-
-	mu    sync.Mutex
-	calls []*Call
-	order int
-	held  []*held
+	tb  testing.TB
+	log *chaos.Log
 }
 
-// held is a request that arrives later.
-type held struct {
-	after int       // arrives before the call with a higher number; 0: no number counts
-	due   time.Time // arrives before requests from then on; zero: no time counts
-	land  func()
-}
-
-func (h *held) lands(c Call) bool {
-	return h.after > 0 && c.N > h.after || !h.due.IsZero() && !c.At.Before(h.due)
-}
-
-func newLog(tb testing.TB, o Options) *Log {
-	l := &Log{tb: tb, options: o, began: time.Now(), faults: fault.NewSchedule(forms, o.Seed)}
-	for _, f := range o.Script {
-		if err := l.faults.Set(f); err != nil {
-			tb.Fatalf("readbacktest: %v", err)
-		}
-	}
+func newLog(tb testing.TB, log *chaos.Log) *Log {
+	l := &Log{tb: tb, log: log}
 	tb.Cleanup(l.unmet)
 	return l
 }
 
 // Set adds a fault for later requests, as an entry of Options.Script. Errors wrap
 // [fault.ErrInvalid].
-func (l *Log) Set(f Fault) error { return l.faults.Set(f) }
+func (l *Log) Set(f Fault) error { return l.log.Set(f) }
 
 // Sends is how many writes came, those that the target never got included.
-func (l *Log) Sends() int {
-	return len(slices.DeleteFunc(l.Calls(), func(c Call) bool { return !c.Write }))
-}
+func (l *Log) Sends() int { return l.log.Sends() }
+
+// Seed returns the seed of the random faults.
+func (l *Log) Seed() uint64 { return l.log.Seed() }
+
+// Calls returns the calls so far.
+func (l *Log) Calls() []Call { return l.log.Calls() }
+
+// Landed counts the effects under a key, by what reached the target and was answered with
+// success: for [Effects]. The count is too high for a target that recognises a repeat and answers
+// it with success too; ask the destination then.
+func (l *Log) Landed(key string) int { return l.log.Landed(key) }
+
+// Release applies all held requests (LateCommit), in order. Call it before counting effects: in
+// the end they arrive.
+func (l *Log) Release() { l.log.Release() }
+
+// String returns the log for a failure, one line per call.
+func (l *Log) String() string { return l.log.String() }
 
 // settle applies held requests, and waits for those in flight.
 func (l *Log) settle(tb testing.TB) {
 	tb.Helper()
-	l.Release()
-	if !l.calling.wait() {
-		tb.Errorf("readbacktest: a request has been under way for %v, and may have an effect after it was counted; end what makes it first\n%s", grace, l)
+	if !l.log.Settle() {
+		tb.Errorf("readbacktest: a request has been under way for %v, and may have an effect after it was counted; end what makes it first\n%s", chaos.Grace, l)
 	}
-	l.Release()
 }
 
 // unmet reports entries of the script that met no request: a test that never met its fault has
 // shown nothing. A story is exempt: it may be killed before.
 func (l *Log) unmet() {
 	l.tb.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n := len(l.held); n > 0 {
+	if n := l.log.Held(); n > 0 {
 		l.tb.Errorf("readbacktest: the test ended while %d late commits had not landed, so that no count can have seen them; give this proxy to Effects, or call Release before you count", n)
 	}
 	if _, ok := l.tb.(*Story); ok {
 		return
 	}
-	for f, concerned := range l.faults.Unmet {
-		l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, concerned, len(l.calls))
+	for f, concerned := range l.log.Unmet {
+		l.tb.Logf("readbacktest: %s never happened: it was about %d of the %d requests that came", f, concerned, len(l.Calls()))
 	}
 }
 
@@ -136,197 +91,3 @@ func (l *Log) unmet() {
 type Source interface{ source() *Log }
 
 func (l *Log) source() *Log { return l }
-
-// Seed returns the seed of the random faults.
-func (l *Log) Seed() uint64 { return l.options.Seed }
-
-// Calls returns the calls so far.
-func (l *Log) Calls() []Call {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := make([]Call, len(l.calls))
-	for i, c := range l.calls {
-		all[i] = *c
-		all[i].Arrivals = slices.Clone(c.Arrivals)
-	}
-	return all
-}
-
-// Landed counts the effects under a key, by what reached the target and was answered with
-// success: for [Effects]. The count is too high for a target that recognises a repeat and answers
-// it with success too; ask the destination then.
-func (l *Log) Landed(key string) int {
-	return l.count(func(c Call) bool { return c.Key == key })
-}
-
-func (l *Log) count(match func(Call) bool) int {
-	n := 0
-	for _, c := range l.Calls() {
-		if match(c) {
-			n += c.Effects()
-		}
-	}
-	return n
-}
-
-// Release applies all held requests (LateCommit), in order. Call it before counting effects: in
-// the end they arrive.
-func (l *Log) Release() {
-	l.mu.Lock()
-	all := l.held
-	l.held = nil
-	l.mu.Unlock()
-	for _, h := range all {
-		h.land()
-	}
-}
-
-// String returns the log for a failure, one line per call.
-func (l *Log) String() string {
-	var b strings.Builder
-	for _, c := range l.Calls() {
-		b.WriteString("  " + l.line(c) + "\n")
-	}
-	return b.String()
-}
-
-func (l *Log) line(c Call) string {
-	kind := "read "
-	if c.Write {
-		kind = "write"
-	}
-	line := fmt.Sprintf("#%d +%v %s %s", c.N, c.At.Sub(l.began).Round(time.Millisecond), kind, c.What)
-	if c.Key != c.What {
-		line += fmt.Sprintf(" %q", c.Key)
-	}
-	if c.Fault != None {
-		line += " [" + string(c.Fault) + "]"
-	}
-	if c.Unharmed != "" {
-		line += " (unharmed: " + c.Unharmed + ")"
-	}
-	switch {
-	case len(c.Arrivals) == 0:
-		line += ": never reached the target"
-	default:
-		var arrivals []string
-		for _, a := range c.Arrivals {
-			arrivals = append(arrivals, fmt.Sprintf("no. %d there at +%v, answered %s", a.Order, a.At.Sub(l.began).Round(time.Millisecond), a.Answer))
-		}
-		line += ": " + strings.Join(arrivals, "; ")
-	}
-	return line + "; the client saw " + c.Saw
-}
-
-// begin records a call and returns its fault; due requests arrive first.
-func (l *Log) begin(c Call) (*Call, Fault) {
-	l.calling.begin() // carry ends it
-	l.mu.Lock()
-	c.N, c.At, c.Saw = len(l.calls)+1, time.Now(), "nothing yet"
-	l.calls = append(l.calls, &c)
-	var due []*held
-	l.held = slices.DeleteFunc(l.held, func(h *held) bool {
-		if h.lands(c) {
-			due = append(due, h)
-			return true
-		}
-		return false
-	})
-	f := l.pick(c)
-	c.Fault = f.Kind
-	l.mu.Unlock()
-	for _, h := range due {
-		h.land()
-	}
-	return &c, f
-}
-
-// pick chooses a call's fault: by the script, else by the seed.
-func (l *Log) pick(c Call) Fault {
-	r := Request{Op: Op(c.What), Write: c.Write, Key: c.Key, Body: c.Body}
-	if f, met := l.faults.First(r); met || len(l.options.Kinds) == 0 {
-		return f
-	}
-	possible := slices.DeleteFunc(slices.Clone(l.options.Kinds), func(k Kind) bool { return !can(k, c.Write) })
-	return Fault{Kind: l.faults.ByChance(r, l.options.Chance, possible)}
-}
-
-// now is the number of the latest call.
-func (l *Log) now() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.calls)
-}
-
-func (l *Log) arrived(c *Call, answer string, done bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.order++
-	c.Arrivals = append(c.Arrivals, Arrival{Order: l.order, At: time.Now(), Answer: answer, Done: done})
-}
-
-func (l *Log) saw(c *Call, what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.Saw = what
-}
-
-func (l *Log) unharmed(c *Call, why string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.Unharmed = why
-}
-
-// hold keeps a request until its time, and lets its client wait until it gives up.
-func (l *Log) hold(ctx context.Context, c *Call, f Fault, land func()) (saw string) {
-	h := &held{land: land}
-	switch {
-	case f.Delay > 0:
-		h.due = c.At.Add(f.Delay)
-	case f.After >= 0:
-		h.after = c.N + cmp.Or(f.After, defaultLate)
-	}
-	l.mu.Lock()
-	l.held = append(l.held, h)
-	l.mu.Unlock()
-	if f.Delay > 0 { // also where no request comes that it is before
-		time.AfterFunc(f.Delay, func() {
-			l.calling.begin()
-			defer l.calling.end()
-			l.mu.Lock()
-			i := slices.Index(l.held, h)
-			if i >= 0 {
-				l.held = slices.Delete(l.held, i, i+1)
-			}
-			l.mu.Unlock()
-			if i >= 0 {
-				h.land()
-			}
-		})
-	}
-	saw = l.outwait(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.after > 0 {
-		h.due = time.Now().Add(longestLate)
-	}
-	return saw
-}
-
-// outwait waits until the client gives up, or has waited long enough.
-func (l *Log) outwait(ctx context.Context) (saw string) {
-	var cut <-chan time.Time // nil waits forever
-	if _, bounded := ctx.Deadline(); !bounded {
-		timer := time.NewTimer(l.options.Patience)
-		defer timer.Stop()
-		cut = timer.C
-	}
-	select {
-	case <-ctx.Done():
-		return "nothing, and gave up"
-	case <-cut:
-		return deadConnection
-	}
-}
-
-const deadConnection = "a dead connection"

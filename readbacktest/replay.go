@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/chaos"
 	"github.com/readback-go/readback/readbacktest/fault"
 )
 
@@ -264,8 +265,8 @@ func (s *Story) Run(loop func(ctx context.Context, run *Run) error) error {
 		}
 	}
 	for _, r := range s.runs {
-		if !r.making.wait() { // a request of a dead life's goroutine may still arrive
-			s.Errorf("life %d: a call has been under way for %v after its life", r.Life, grace)
+		if !r.making.Wait() { // a request of a dead life's goroutine may still arrive
+			s.Errorf("life %d: a call has been under way for %v after its life", r.Life, chaos.Grace)
 		}
 	}
 	for _, l := range s.logs {

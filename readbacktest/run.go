@@ -15,11 +15,8 @@ import (
 	"time"
 
 	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/internal/chaos"
 )
-
-// grace is how long a loop that was killed elsewhere than in its own goroutine may run after its
-// context was cancelled: longer than a call of a destination, which some loops wait for.
-const grace = time.Minute
 
 // ErrDead is the error of calls of a killed life that its own goroutine does not make.
 var ErrDead = errors.New("this life was killed")
@@ -39,7 +36,7 @@ type Run struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	self   string
-	making traffic // calls that the life makes
+	making chaos.Traffic // calls that the life makes
 
 	mu      sync.Mutex
 	dead    bool
@@ -58,8 +55,8 @@ func (r *Run) Point(name string) {
 // Do makes a call that has an effect of its own, for example on a ledger, and is a point before
 // and after. A dead life does not make it. The error is the call's, or [ErrDead].
 func (r *Run) Do(name string, call func() error) error {
-	r.making.begin()
-	defer r.making.end()
+	r.making.Begin()
+	defer r.making.End()
 	if r.ends("before " + name) {
 		return r.die()
 	}
@@ -79,7 +76,7 @@ func (r *Run) Client(p *Proxy) *http.Client {
 // for a loop that takes a base URL. Its requests are points; a killed life gets a dead connection
 // for this one and all others, and must return. Do not use it in a testing/synctest bubble.
 func (r *Run) URL(p *Proxy) string {
-	server := httptest.NewServer(forward(&url.URL{Scheme: "http", Host: "target.example"}, r.Transport(p.Transport())))
+	server := httptest.NewServer(chaos.ForwardBy(&url.URL{Scheme: "http", Host: "target.example"}, r.Transport(p.Transport())))
 	r.story.Cleanup(server.Close)
 	return server.URL
 }
@@ -90,8 +87,8 @@ func (r *Run) URL(p *Proxy) string {
 // testing/synctest bubble a story ends after it.
 func (r *Run) Transport(by http.RoundTripper) http.RoundTripper {
 	return tripper(func(req *http.Request) (res *http.Response, err error) {
-		r.making.begin()
-		defer r.making.end()
+		r.making.Begin()
+		defer r.making.End()
 		name := req.Method + " " + req.URL.Path
 		if r.ends("before " + name) {
 			r.leaves(req)
@@ -238,13 +235,13 @@ func (r *Run) live(loop func(context.Context, *Run) error) ending {
 		return end
 	case <-r.ctx.Done():
 	}
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(chaos.Grace)
 	defer timer.Stop()
 	select {
 	case <-done:
 		return end
 	case <-timer.C:
-		r.story.Fatalf("the loop continues %v after its context was cancelled at %q; it must end with its context", grace, last(r.points()))
+		r.story.Fatalf("the loop continues %v after its context was cancelled at %q; it must end with its context", chaos.Grace, last(r.points()))
 		return ending{}
 	}
 }

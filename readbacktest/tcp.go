@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/readback-go/readback/internal/chaos"
 )
 
 // maxRequest bounds what is kept of one request over TCP.
@@ -34,7 +36,7 @@ func NewTCP(tb testing.TB, target string, ends func(sent []byte) bool, o Options
 	if err != nil {
 		tb.Fatalf("readbacktest: %v", err)
 	}
-	p := &TCP{Log: newLog(tb, o.checked(tb)), target: target, ends: ends, listen: l}
+	p := &TCP{Log: newLog(tb, chaos.NewLog(checked(tb, o))), target: target, ends: ends, listen: l}
 	tb.Cleanup(func() { _ = l.Close() })
 	go p.accept()
 	return p
@@ -56,12 +58,12 @@ func (p *TCP) accept() {
 // serve carries one connection until either side, or a fault, ends it.
 func (p *TCP) serve(client net.Conn) {
 	defer func() { _ = client.Close() }()
-	if _, refused := p.faults.First(Request{Op: "connect", Write: true}, Unreachable); refused {
+	if p.log.Meets(Request{Op: "connect", Write: true}, Unreachable) {
 		return
 	}
 	ended, stop := context.WithCancel(context.Background())
 	defer stop()
-	server, err := (&net.Dialer{Timeout: p.options.Patience}).DialContext(ended, "tcp", p.target)
+	server, err := (&net.Dialer{Timeout: p.log.Options.Patience}).DialContext(ended, "tcp", p.target)
 	if err != nil {
 		return
 	}
@@ -125,37 +127,37 @@ var errConnectionEnds = errors.New("the fault ends the connection")
 
 // write carries the end of a write to the server, with its fault. An error ends the connection.
 func (p *TCP) write(client, server net.Conn, whole, last []byte, answers, requests <-chan []byte) (err error) {
-	c, f := p.begin(Call{Write: true, What: "write", Key: "write", Body: whole})
-	defer p.calling.end()
+	c, f := p.log.Begin(Call{Write: true, What: "write", Key: "write", Body: whole})
+	defer p.log.End()
 	answer := func() []byte {
 		if _, err = server.Write(last); err != nil {
 			return nil
 		}
 		select {
 		case a := <-answers:
-			p.arrived(c, string(bytes.TrimSpace(a)), len(a) > 0)
+			p.log.Arrived(c, string(bytes.TrimSpace(a)), len(a) > 0)
 			return a
-		case <-time.After(p.options.Patience):
-			p.arrived(c, "nothing in time", false)
+		case <-time.After(p.log.Options.Patience):
+			p.log.Arrived(c, "nothing in time", false)
 			return nil
 		}
 	}
 	switch f.Kind {
 	case DroppedBefore:
-		p.saw(c, deadConnection)
+		p.log.Saw(c, chaos.DeadConnection)
 		return errConnectionEnds
 	case LostAnswer:
 		answer()
-		p.saw(c, deadConnection)
+		p.log.Saw(c, chaos.DeadConnection)
 		return errConnectionEnds
 	case CutBody:
 		a := answer()
 		_, _ = client.Write(a[:len(a)/2]) // the connection ends anyway
-		p.saw(c, "half of the answer")
+		p.log.Saw(c, "half of the answer")
 		return errConnectionEnds
 	case LateCommit:
-		p.saw(c, "nothing, and gave up")
-		for cut, waits := time.After(p.options.Patience), true; waits; {
+		p.log.Saw(c, "nothing, and gave up")
+		for cut, waits := time.After(p.log.Options.Patience), true; waits; {
 			select {
 			case _, waits = <-requests:
 			case <-cut:
@@ -167,7 +169,7 @@ func (p *TCP) write(client, server net.Conn, whole, last []byte, answers, reques
 		return errConnectionEnds
 	}
 	a := answer()
-	p.saw(c, string(bytes.TrimSpace(a)))
+	p.log.Saw(c, string(bytes.TrimSpace(a)))
 	if err == nil {
 		_, err = client.Write(a)
 	}

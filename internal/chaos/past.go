@@ -1,10 +1,12 @@
-package readbacktest
+package chaos
 
 import (
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 const (
@@ -18,10 +20,10 @@ const (
 	defaultBehind = 3
 )
 
-// past keeps the answers of reads before each write. The state does not change in between, except
+// Past keeps the answers of reads before each write. The state does not change in between, except
 // by other ways.
-type past[A any] struct {
-	on bool // whether they are needed
+type Past[A any] struct {
+	On bool // whether they are needed
 
 	mu        sync.Mutex
 	questions []string
@@ -36,9 +38,9 @@ type state[A any] struct {
 	answers map[string]A
 }
 
-// know records a question, which is asked before each later write.
-func (p *past[A]) know(question string, ask func(context.Context) A) {
-	if !p.on {
+// Know records a question, which is asked before each later write.
+func (p *Past[A]) Know(question string, ask func(context.Context) A) {
+	if !p.On {
 		return
 	}
 	p.mu.Lock()
@@ -53,9 +55,9 @@ func (p *past[A]) know(question string, ask func(context.Context) A) {
 	p.ask[question] = ask
 }
 
-// keep asks all questions, before a write reaches the target.
-func (p *past[A]) keep(ctx context.Context, n int) {
-	if !p.on {
+// Keep asks all questions, before a write reaches the target.
+func (p *Past[A]) Keep(ctx context.Context, n int) {
+	if !p.On {
 		return
 	}
 	p.mu.Lock()
@@ -73,7 +75,7 @@ func (p *past[A]) keep(ctx context.Context, n int) {
 // asOf is the answer to a question at the time of an earlier call: the state before the first
 // write since then. It reports false if nothing was written since, or the question was not known
 // then.
-func (p *past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool) {
+func (p *Past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, s := range p.states {
@@ -85,8 +87,8 @@ func (p *past[A]) asOf(question string, since func(state[A]) bool) (a A, ok bool
 	return a, false
 }
 
-// lagging is the answer to a call that meets a lagging read.
-func (p *past[A]) lagging(question string, c *Call, f Fault) (A, bool) {
+// Lagging is the answer to a call that meets a lagging read.
+func (p *Past[A]) Lagging(question string, c *Call, f fault.Fault) (A, bool) {
 	return p.asOf(question, func(s state[A]) bool {
 		if f.Delay > 0 {
 			return s.at.After(c.At.Add(-f.Delay))

@@ -1,24 +1,30 @@
-package readbacktest
+package chaos
 
 import (
 	"sync"
 	"time"
 )
 
-// traffic counts requests in flight. The zero value is quiet.
-type traffic struct {
+// Grace is how long a request, or a killed loop, may continue: longer than a call of a destination,
+// which some loops wait for.
+const Grace = time.Minute
+
+// Traffic counts requests in flight. The zero value is quiet.
+type Traffic struct {
 	mu    sync.Mutex
 	n     int
 	quiet chan struct{} // closed when nothing is in flight; nil: no goroutine waits
 }
 
-func (t *traffic) begin() {
+// Begin counts one more.
+func (t *Traffic) Begin() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.n++
 }
 
-func (t *traffic) end() {
+// End counts one less.
+func (t *Traffic) End() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.n--; t.n == 0 && t.quiet != nil {
@@ -27,8 +33,8 @@ func (t *traffic) end() {
 	}
 }
 
-// wait waits until nothing is in flight, and reports false if that takes longer than grace.
-func (t *traffic) wait() bool {
+// Wait waits until nothing is in flight, and reports false if that takes longer than [Grace].
+func (t *Traffic) Wait() bool {
 	t.mu.Lock()
 	if t.n == 0 {
 		t.mu.Unlock()
@@ -39,7 +45,7 @@ func (t *traffic) wait() bool {
 	}
 	quiet := t.quiet
 	t.mu.Unlock()
-	timer := time.NewTimer(grace)
+	timer := time.NewTimer(Grace)
 	defer timer.Stop()
 	select {
 	case <-quiet:

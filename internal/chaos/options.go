@@ -1,10 +1,12 @@
-package readbacktest
+package chaos
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
-	"testing"
 	"time"
+
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 const (
@@ -22,10 +24,10 @@ type Options struct {
 	// "random"), else 1.
 	Seed uint64
 	// Script lists faults that happen for certain. Default none.
-	Script []Fault
+	Script []fault.Fault
 	// Kinds happen by seed to requests that the script does not match. Which of them meets a
 	// request follows from its key and from how often that key came. Default none.
-	Kinds []Kind
+	Kinds []fault.Kind
 	// Chance is the probability of a random fault for each request, up to 1. Default 0.2.
 	Chance float64
 	// Patience is how long a client without a deadline waits for an answer that never comes; then
@@ -52,17 +54,20 @@ type Options struct {
 	Watch []*http.Request
 }
 
-// checked fills in defaults and fails a test with invalid options.
-func (o Options) checked(tb testing.TB) Options {
-	tb.Helper()
+// Checked fills in defaults, except that of Seed, and returns what is wrong.
+func (o Options) Checked() (Options, error) {
 	for _, f := range o.Script {
-		check(tb, f)
+		if err := Check(f); err != nil {
+			return o, err
+		}
 	}
 	for _, v := range o.Kinds {
-		check(tb, Fault{Kind: v})
+		if err := Check(fault.Fault{Kind: v}); err != nil {
+			return o, err
+		}
 	}
 	if o.Chance < 0 || o.Chance > 1 {
-		tb.Fatalf("readbacktest: Chance is %v; want a number in (0, 1]", o.Chance)
+		return o, fmt.Errorf("Chance is %v; want a number in (0, 1]", o.Chance)
 	}
 	if o.Chance == 0 {
 		o.Chance = defaultChance
@@ -79,14 +84,13 @@ func (o Options) checked(tb testing.TB) Options {
 	if o.Phantom == nil {
 		o.Phantom = http.HandlerFunc(echo)
 	}
-	o.Seed = seedOf(tb, o.Seed)
-	return o
+	return o, nil
 }
 
-// lags reports whether a lagging read can happen.
-func (o Options) lags() bool {
-	return slices.Contains(o.Kinds, LaggingRead) ||
-		slices.ContainsFunc(o.Script, func(f Fault) bool { return f.Kind == LaggingRead })
+// Lags reports whether a lagging read can happen.
+func (o Options) Lags() bool {
+	return slices.Contains(o.Kinds, fault.LaggingRead) ||
+		slices.ContainsFunc(o.Script, func(f fault.Fault) bool { return f.Kind == fault.LaggingRead })
 }
 
 func writesByMethod(r *http.Request) bool {

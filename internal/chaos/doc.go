@@ -1,0 +1,6 @@
+// Package chaos injects the faults of networks and destinations before an HTTP API, and counts the
+// effects by what reached it. Package readbacktest offers it to Go tests, and the command chaos to
+// those of other languages.
+//
+// It does not import package testing, and knows neither connectors nor what is written.
+package chaos
