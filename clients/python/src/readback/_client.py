@@ -1,0 +1,215 @@
+"""The clients: how a request is sent, with sockets and with asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import http.client
+import inspect
+import io
+import ssl
+import time
+from email.message import Message
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, Optional, Union
+
+from ._core import Answer, Core, Line, Request, Result, Steps
+from ._outcome import Outcome
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
+# How many requests an AsyncClient has open at once: fewer than the files that a process may open
+# on every system. The others wait for their turn.
+OPEN = 100
+
+
+class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
+    """A client of a server, for programs with or without threads.
+
+    url and token default to READBACK_URL and READBACK_TOKEN. timeout is how many seconds one
+    request may take, patience how many a call may. No proxy is used, and no redirect followed.
+    """
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass  # each request has a connection of its own
+
+    def _wrap(self, function: Callable[P, Any], call: Callable[..., Outcome]) -> Callable[P, Outcome]:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"{function.__name__} is async: use an AsyncClient")
+
+        @functools.wraps(function)
+        def wrapped(*args: P.args, **kwargs: P.kwargs) -> Outcome:
+            return call(*args, **kwargs)
+
+        return wrapped
+
+    def _run(self, steps: Steps[None]) -> Outcome:
+        results = self._iterate(steps)
+        try:
+            outcome: Outcome = next(results)
+            return outcome
+        finally:
+            results.close()
+
+    def _iterate(self, steps: Steps[None]) -> Any:
+        result = None
+        try:
+            while True:
+                step = steps.send(result)
+                if isinstance(step, Result):
+                    result = None
+                    yield step.value
+                else:
+                    result = self._do(step)
+        except StopIteration:
+            pass
+        finally:
+            steps.close()
+
+    def _do(self, step: Union[Request, Line, float]) -> Any:
+        if isinstance(step, float):
+            return time.sleep(step)
+        if isinstance(step, Request):
+            return self._send(step)
+        connection, response = step.stream.lines
+        try:
+            connection.sock.settimeout(step.timeout)
+            return response.readline() or None
+        except (OSError, http.client.HTTPException, ValueError, AttributeError):
+            return None
+
+    def _send(self, r: Request) -> Union[Answer, str]:
+        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=r.timeout)
+        streams = False
+        try:
+            connection.request(r.method, r.path, r.body, r.headers)
+            response = connection.getresponse()
+            streams = r.stream and response.status == 200
+            if streams:
+                return Answer(200, response.headers, lines=(connection, response), close=connection.close)
+            return Answer(response.status, response.headers, response.read())
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            return f"{type(e).__name__}: {e}"
+        finally:
+            if not streams:
+                connection.close()
+
+
+class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], AsyncIterator[Dict[str, Any]]]):
+    """The same methods, awaitable. It does not block the event loop, and uses no thread.
+
+    A cancelled call ends its request at once. If the write was recorded, it continues at the
+    server. The same call later is the same write.
+    """
+
+    _slots: Optional[asyncio.Semaphore] = None
+    _loop: Optional[asyncio.AbstractEventLoop] = None
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    def _wrap(self, function: Callable[P, Any], call: Callable[..., Coroutine[Any, Any, Outcome]]) -> Callable[P, Coroutine[Any, Any, Outcome]]:
+        @functools.wraps(function)
+        async def wrapped(*args: P.args, **kwargs: P.kwargs) -> Outcome:
+            return await call(*args, **kwargs)
+
+        return wrapped
+
+    async def _run(self, steps: Steps[None]) -> Outcome:
+        results = self._iterate(steps)
+        try:
+            outcome: Outcome = await results.__anext__()
+            return outcome
+        finally:
+            await results.aclose()
+
+    async def _iterate(self, steps: Steps[None]) -> Any:
+        result = None
+        try:
+            while True:
+                step = steps.send(result)
+                if isinstance(step, Result):
+                    result = None
+                    yield step.value
+                else:
+                    result = await self._do(step)
+        except StopIteration:
+            pass
+        finally:
+            steps.close()
+
+    async def _do(self, step: Any) -> Any:
+        if isinstance(step, float):
+            return await asyncio.sleep(step)
+        if not isinstance(step, (Request, Line)):
+            return await step
+        try:
+            if isinstance(step, Line):
+                return await asyncio.wait_for(step.stream.lines.__anext__(), step.timeout)
+            if step.stream:  # it stays open for long, and must not take a slot
+                return await asyncio.wait_for(self._send(step), step.timeout)
+            async with self._slot():
+                return await asyncio.wait_for(self._send(step), step.timeout)
+        except (OSError, EOFError, ValueError, IndexError, http.client.HTTPException, asyncio.TimeoutError,
+                asyncio.LimitOverrunError, StopAsyncIteration) as e:
+            return None if isinstance(step, Line) else f"{type(e).__name__}: {e}"
+
+    def _slot(self) -> asyncio.Semaphore:
+        if self._slots is None or self._loop is not asyncio.get_running_loop():
+            self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(OPEN)
+        return self._slots
+
+    async def _send(self, r: Request) -> Answer:
+        tls = ssl.create_default_context() if self._secure else None
+        reader, writer = await asyncio.open_connection(self._host, self._port, ssl=tls)
+        streams = False
+        try:
+            headers = {**r.headers, "Connection": "close", "Content-Length": str(len(r.body or b""))}
+            head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            writer.write(f"{r.method} {r.path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + (r.body or b""))
+            await writer.drain()
+            status = int((await reader.readline()).split(None, 2)[1])
+            fields = http.client.parse_headers(io.BytesIO(await reader.readuntil(b"\r\n\r\n")))
+            streams = r.stream and status == 200
+            if streams:
+                return Answer(200, fields, lines=lines(blocks(reader, fields)), close=writer.close)
+            return Answer(status, fields, b"".join([block async for block in blocks(reader, fields)]))
+        finally:
+            if not streams:
+                writer.close()
+
+
+async def blocks(reader: asyncio.StreamReader, headers: Message) -> AsyncIterator[bytes]:
+    """Yields the body of a response."""
+    if headers.get("Transfer-Encoding", "").lower() == "chunked":
+        while True:
+            size = int((await reader.readline()).split(b";")[0], 16)
+            block = await reader.readexactly(size + 2)
+            if not size:
+                return
+            yield block[:-2]
+    if "Content-Length" in headers:
+        yield await reader.readexactly(int(headers["Content-Length"]))
+        return
+    while True:
+        block = await reader.read(1 << 16)
+        if not block:
+            return
+        yield block
+
+
+async def lines(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    rest = b""
+    async for block in body:
+        *whole, rest = (rest + block).split(b"\n")
+        for line in whole:
+            yield line

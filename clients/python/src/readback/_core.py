@@ -1,0 +1,339 @@
+"""What both clients do, without a connection: generators that yield what must happen next.
+
+A generator yields a Request and gets an Answer, or the reason why there was none; yields seconds
+and continues after them; yields Line and gets a line of a stream, or None at its end; yields an
+awaitable and gets its result. It yields a Result for the caller.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import random
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from ._outcome import NotKnown, Outcome, Refused
+from ._place import Place, current, declares, identified
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
+T = TypeVar("T")
+O = TypeVar("O")
+Os = TypeVar("Os")
+Ws = TypeVar("Ws")
+
+# How long one request waits at the server. Proxies often end a request without a byte after 60 s.
+WAIT = 30
+# The server sends a line of a stream every 15 s: after this time without one the connection is dead.
+SILENCE = 45
+# How many ids the server takes in one request.
+BATCH = 100
+
+
+@dataclass
+class Request:
+    method: str
+    path: str
+    timeout: float
+    headers: Dict[str, str]
+    body: Optional[bytes] = None
+    stream: bool = False
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: Message
+    body: bytes = b""
+    lines: Any = None  # of a stream, as the client reads them
+    close: Callable[[], object] = lambda: None
+
+    def json(self) -> Dict[str, Any]:
+        """The object in the body; without one, none of readback's, it is empty."""
+        try:
+            data = json.loads(self.body)
+        except ValueError:
+            data = None
+        return data if isinstance(data, dict) else {}
+
+
+@dataclass
+class Line:
+    stream: Answer
+    timeout: float
+
+
+@dataclass
+class Result:
+    value: Any
+
+
+Steps = Generator[Any, Any, T]
+
+
+class Core(Generic[O, Os, Ws]):
+    """The methods of both clients. O is an outcome or an awaitable of one, Os and Ws are iterators."""
+
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60, patience: float = 300) -> None:
+        token = (os.environ.get("READBACK_TOKEN", "") if token is None else token).strip()
+        parts = urlsplit(os.environ.get("READBACK_URL", "") if url is None else url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+            raise ValueError("url: set READBACK_URL, or give the address of the server, such as https://readback.example.org")
+        if not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError("token: it has characters that no token has")
+        self._secure, self._host = parts.scheme == "https", parts.hostname
+        self._port, self._prefix = parts.port or (443 if self._secure else 80), parts.path.rstrip("/")
+        self._headers = {"Host": parts.netloc, "Accept": "application/json, text/event-stream"}
+        if token:
+            self._headers["Authorization"] = "Bearer " + token
+        self._timeout, self._patience = timeout, patience
+
+    def write(self, intent: Mapping[str, Any], patience: Optional[float] = None) -> O:
+        """Declares a write, and returns its outcome, or the one so far after patience seconds.
+
+        A repeat with the same intent is safe at any time. Raises Refused, and NotKnown if nothing
+        is known: then only make the same call again, later.
+        """
+        return self._run(self._write(intent, patience))
+
+    def get(self, id: str, wait: float = 0, final: bool = False) -> O:
+        """Returns the outcome of a write, after waiting for its end; with final, for its rechecks too."""
+        return self._run(self._get(id, wait, final))
+
+    def decide(self, id: str, decision: str, reason: str, seq: Optional[int] = None, digest: Optional[str] = None) -> O:
+        """Decides about a write, with a reviewer's token. seq and digest are those that the reviewer read."""
+        return self._run(self._decide(id, {"word": decision, "reason": reason, "seq": seq, "digest": digest}))
+
+    def writes(self, **filter: Any) -> Ws:
+        """Finds writes, newest first, as the parameters of GET /v1/writes narrow them."""
+        return self._iterate(self._writes(filter))  # type: ignore[no-any-return]
+
+    def outcomes(self, ids: Iterable[str], patience: Optional[float] = None) -> Os:
+        """Yields the outcome of each write when it ends, and after patience seconds the others as they are."""
+        return self._iterate(self._outcomes(ids, patience))  # type: ignore[no-any-return]
+
+    def verified(self, *, destination: str, kind: str, key: Sequence[str], write: str = "create",
+                 operation: Optional[str] = None, **members: Any) -> Callable[[Callable[P, Any]], Callable[P, O]]:
+        """Makes a function declare a write. Its name is the tool; workflow and step come from the context.
+
+        key names the parameters of the business key. The others are expected, or what the function
+        returns. operation names the business operation: "charge:{order_id}".
+        """
+        members = {"destination": destination, "kind": kind, "write": write, **members}
+
+        def decorate(function: Callable[P, Any]) -> Callable[P, O]:
+            declare = declares(function, key, operation, members)
+            return self._wrap(function, lambda *args, **kwargs: self._run(self._declare(declare, function, args, kwargs)))
+
+        return decorate
+
+    @contextmanager
+    def workflow(self, name: str) -> Iterator[Place[O]]:
+        """Names the run, for the writes within. The name must be the same when the run is started again."""
+        yield from self._within(Place(self._at, name))
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Place[O]]:
+        """Names the step of the current workflow, for the writes within, and counts its calls."""
+        place = current.get()
+        if place is None:
+            raise ValueError("a step needs a workflow: `with client.workflow(name):`")
+        yield from self._within(Place(self._at, place.workflow, name))
+
+    def _within(self, place: Place[O]) -> Iterator[Place[O]]:
+        token = current.set(place)
+        try:
+            yield place
+        finally:
+            current.reset(token)
+
+    def _at(self, intent: Mapping[str, Any], place: Place[O]) -> O:
+        return self._run(self._write(intent, None, place))
+
+    def _run(self, steps: Steps[None]) -> O:
+        """Returns the one result of the steps."""
+        raise NotImplementedError
+
+    def _iterate(self, steps: Steps[None]) -> Any:
+        """Yields the results of the steps."""
+        raise NotImplementedError
+
+    def _wrap(self, function: Callable[P, Any], call: Callable[..., O]) -> Callable[P, O]:
+        """Makes call look like function."""
+        raise NotImplementedError
+
+    def _end(self, patience: Optional[float]) -> float:
+        return time.monotonic() + (self._patience if patience is None else patience)
+
+    def _request(self, method: str, path: str, end: float, body: Optional[bytes] = None, wait: float = 0,
+                 final: bool = False, headers: Optional[Dict[str, str]] = None) -> Request:
+        left = max(0.0, end - time.monotonic())
+        prefer = f"wait={int(min(wait, left, self._timeout / 2))}" + ", final" * final
+        named = {**self._headers, "Prefer": prefer, **(headers or {})}
+        if body is not None:
+            named["Content-Type"] = "application/json"
+        # The response of a server that waited must still arrive.
+        return Request(method, self._prefix + path, min(self._timeout, left + 5), named, body)
+
+    def _exchange(self, has: str, method: str, path: str, end: float, **more: Any) -> Steps[Dict[str, Any]]:
+        """Repeats a request until it is answered by an object that has this member."""
+        pause = 0.5
+        while True:
+            answer = yield self._request(method, path, end, **more)
+            if isinstance(answer, Answer):
+                data = answer.json()
+                if answer.status < 300 and has in data:
+                    return data
+                again = answer.headers.get("Retry-After", "")
+                if answer.status >= 300:
+                    outcome = refused(answer)
+                    if outcome:
+                        return outcome
+                delay = float(again) if again.isdecimal() else max(pause, 5.0)
+                answer = f"{answer.status} {data.get('detail') or data.get('title') or 'not from readback'}"
+            else:
+                delay = pause = min(2 * pause, 30)
+            delay *= 1 + random.random() / 2  # callers that failed together do not return together
+            if time.monotonic() + delay > end:
+                raise NotKnown(answer)
+            yield delay
+
+    def _write(self, intent: Mapping[str, Any], patience: Optional[float] = None, place: Optional[Place[Any]] = None) -> Steps[None]:
+        intent, give_back = identified(intent, place)
+        end, outcome = self._end(patience), None
+        try:
+            body = json.dumps(intent, allow_nan=False).encode()
+            headers = {} if intent.get("workflow") else {"Idempotency-Key": quoted(intent["idempotency_key"])}
+            while True:
+                try:
+                    outcome = Outcome((yield from self._exchange("status", "POST", "/v1/writes", end, body=body, wait=WAIT, headers=headers)))
+                except NotKnown:
+                    if outcome is None:
+                        raise
+                    break
+                if outcome.status != "in_progress" or time.monotonic() + 1 > end:
+                    break
+                yield 1.0
+            yield Result(outcome)
+        finally:
+            if outcome is None or not outcome.done:
+                give_back()
+
+    def _declare(self, declare: Callable[..., Dict[str, Any]], function: Callable[..., Any], args: Any, kwargs: Any) -> Steps[None]:
+        expect = function(*args, **kwargs)
+        if inspect.isawaitable(expect):
+            expect = yield expect
+        yield from self._write(declare(expect, *args, **kwargs))
+
+    def _get(self, id: str, wait: float, final: bool) -> Steps[None]:
+        end = self._end(max(wait, self._timeout))
+        yield Result(Outcome((yield from self._exchange("status", "GET", of(id), end, wait=wait, final=final))))
+
+    def _decide(self, id: str, decision: Mapping[str, Any]) -> Steps[None]:
+        body = json.dumps({name: value for name, value in decision.items() if value is not None}).encode()
+        # It is sent once: a repeat could decide about a later review of the same write.
+        answer = yield self._request("POST", of(id) + "/decision", self._end(None), body, WAIT)
+        if isinstance(answer, Answer) and answer.status >= 300:
+            refused(answer)
+        if not isinstance(answer, Answer) or answer.status >= 300 or "status" not in answer.json():
+            raise NotKnown(answer.status if isinstance(answer, Answer) else answer)
+        yield Result(Outcome(answer.json()))
+
+    def _writes(self, filter: Mapping[str, Any]) -> Steps[None]:
+        query = {name: value if isinstance(value, str) else json.dumps(value) for name, value in filter.items()}
+        while True:
+            page = yield from self._exchange("writes", "GET", "/v1/writes?" + urlencode(query), self._end(None))
+            yield from map(Result, page["writes"])
+            if not page.get("next"):
+                return
+            query["after"] = page["next"]
+
+    def _outcomes(self, ids: Iterable[str], patience: Optional[float]) -> Steps[None]:
+        end, last, pause = self._end(patience), "", 0.5
+        waiting: Dict[str, Optional[Outcome]] = dict.fromkeys(ids)
+        while waiting and time.monotonic() < end:
+            request = self._request("GET", "/v1/events", end, headers={"Last-Event-ID": last} if last else {})
+            request.stream = True
+            stream = yield request
+            if not isinstance(stream, Answer) or stream.status != 200:
+                if isinstance(stream, Answer) and stream.status != 410:
+                    refused(stream)
+                last, pause = "", min(2 * pause, 30)
+                yield min(pause * (1 + random.random() / 2), max(0.0, end - time.monotonic()))
+                continue
+            pause = 0.5
+            try:
+                if not last:  # what ended before the stream began
+                    yield from self._read(waiting, end)
+                last = yield from self._follow(stream, waiting, last, end)
+            finally:
+                stream.close()
+        if None in waiting.values():
+            yield from self._read(waiting, end)
+        yield from map(Result, waiting.values())
+
+    def _read(self, waiting: Dict[str, Optional[Outcome]], end: float) -> Steps[None]:
+        ids = list(waiting)
+        for i in range(0, len(ids), BATCH):
+            query = urlencode([("id", id) for id in ids[i:i + BATCH]])
+            for result in (yield from self._exchange("results", "GET", "/v1/writes/batch?" + query, end))["results"]:
+                if "outcome" in result:
+                    yield from settle(waiting, Outcome(result["outcome"]))
+                elif result["status"] < 429:
+                    raise Refused(result["problem"])
+
+    def _follow(self, stream: Answer, waiting: Dict[str, Optional[Outcome]], last: str, end: float) -> Steps[str]:
+        """Returns the id of the last event; none if events were missed."""
+        event: Dict[str, str] = {}
+        while waiting:
+            line = yield Line(stream, min(SILENCE, max(0.001, end - time.monotonic())))
+            if line is None:
+                break
+            name, _, value = line.decode().rstrip("\r\n").partition(": ")
+            event[name] = value
+            if not line.strip():
+                last = event.get("id", last)
+                if event.get("event") == "missed":
+                    return ""
+                outcome = json.loads(event.get("data", "{}")).get("outcome")
+                if outcome and outcome["id"] in waiting:
+                    yield from settle(waiting, Outcome(outcome))
+                event = {}
+        return last
+
+
+def settle(waiting: Dict[str, Optional[Outcome]], outcome: Outcome) -> Steps[None]:
+    waiting[outcome.id] = outcome
+    if outcome.done:
+        del waiting[outcome.id]
+        yield Result(outcome)
+
+
+def refused(answer: Answer) -> Optional[Dict[str, Any]]:
+    """Raises Refused if a repeat of the request does not help. It returns the outcome of the same operation."""
+    problem = answer.json() or {"title": f"{answer.status}, not from readback"}
+    outcome: Optional[Dict[str, Any]] = problem.get("outcome")
+    if outcome and problem.get("recorded_digest") and problem["recorded_digest"] == problem.get("received_digest"):
+        return outcome
+    if not answer.headers.get("Retry-After") and answer.status != 408 and answer.status < 500:
+        raise Refused(problem)
+    return None
+
+
+def of(id: str) -> str:
+    return "/v1/writes/" + quote(id, safe="")
+
+
+def quoted(key: str) -> str:
+    if not key.isascii() or not key.isprintable():
+        raise ValueError("idempotency_key: want printable ASCII characters")
+    return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,94 @@
+"""The place of a write in the program: workflow, step and call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import threading
+from collections import defaultdict
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Place(Generic[T]):
+    """A step of a workflow, or a workflow without steps. It counts the calls of each tool.
+
+    Entered again, as after a restart, it counts from 0: the same calls are the same writes. A call
+    that did not end (an exception, a cancellation, a write in progress or in review) keeps its
+    number for the next call with the same content. So a repeat within the step is the same write.
+    """
+
+    def __init__(self, write: Callable[[Mapping[str, Any], Place[T]], T], workflow: str, step: Optional[str] = None) -> None:
+        if not workflow or step == "":
+            raise ValueError("workflow and step need a name")
+        self.workflow, self.step, self._write = workflow, step, write
+        self._counts: Dict[str, int] = defaultdict(int)
+        self._open: Dict[str, List[int]] = defaultdict(list)
+        self._lock = threading.Lock()
+
+    def write(self, intent: Mapping[str, Any]) -> T:
+        """Declares a write at this place."""
+        return self._write(intent, self)
+
+    def take(self, intent: Mapping[str, Any]) -> Tuple[Dict[str, Any], Callable[[], None]]:
+        """Adds workflow, step and call, and returns how to give the call's number back."""
+        named = dict(intent, workflow=self.workflow)
+        if self.step is not None:
+            named.setdefault("step", self.step)
+        if "call" in named:
+            return named, lambda: None
+        same = json.dumps(named, sort_keys=True)
+        counted = json.dumps([named.get("step"), named.get("tool")])
+        with self._lock:
+            if self._open[same]:
+                call = self._open[same].pop(0)
+            else:
+                call = self._counts[counted]
+                self._counts[counted] += 1
+
+        def give_back() -> None:
+            with self._lock:
+                self._open[same].append(call)
+
+        return dict(named, call=call), give_back
+
+
+current: ContextVar[Optional[Place[Any]]] = ContextVar("readback.place", default=None)
+
+
+def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[Dict[str, Any], Callable[[], None]]:
+    """Names a write by its place, or the current one, if it does not name itself. A name is never invented."""
+    place = place or current.get()
+    if not intent.get("workflow") and place:
+        return place.take(intent)
+    if not intent.get("workflow") and (not intent.get("idempotency_key") or intent.get("step")):
+        raise ValueError("the write has no name: give it a workflow, or an idempotency_key and no step, "
+                         "or call it within `with client.workflow(name):`. Nothing was sent")
+    return dict(intent), lambda: None
+
+
+def declares(function: Callable[..., Any], key: Sequence[str], operation: Optional[str],
+             members: Mapping[str, Any]) -> Callable[..., Dict[str, Any]]:
+    """Returns what makes an intent of a function's arguments, and of what the function returned."""
+    signature = inspect.signature(function)
+    missing = [name for name in key if name not in signature.parameters]
+    if missing or not key:
+        raise ValueError(f"key: {missing or 'it is empty'}; want parameters of {function.__name__}")
+
+    def declare(expect: Optional[Mapping[str, Any]], *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        if expect is None:
+            expect = {name: value for name, value in given.items() if name not in key}
+        intent = dict({"tool": function.__name__}, **members)
+        intent["key"] = {name: given[name] for name in key}
+        if expect:
+            intent["expect"] = dict(expect)
+        if operation is not None:
+            intent["idempotency_key"] = operation.format(**given)
+        return intent
+
+    return declare
