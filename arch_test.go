@@ -51,7 +51,7 @@ var floors = [][]string{
 		"engine", "connectors/mail", "internal/fakes/orders/orderstest", "internal/killtest",
 	},
 	{ // 7: what is built on the engine
-		"guards", "telemetry", "gate", "saga",
+		"guards", "telemetry", "gate", "once", "saga",
 		"internal/access", "internal/adaptertest", "internal/demo", "internal/messages", "internal/storebench", "internal/webhooks",
 	},
 	{ // 8: what the interfaces share

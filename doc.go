@@ -53,6 +53,8 @@
 //
 // Beside and above single writes:
 //
+//   - [github.com/readback-go/readback/once]: one function and two closures for programs that only
+//     want to make a write once.
 //   - [github.com/readback-go/readback/guards]: rates, breaker, concurrency and stops, shared by
 //     all workers. [github.com/readback-go/readback/lag]: how long effects take to become
 //     visible.

@@ -1,0 +1,268 @@
+// Package once makes a write once, for programs that want one function: a card is not charged
+// twice, whatever is lost, repeated or killed.
+//
+// [Do] takes two closures instead of a connector: Send makes the write, Find reads it back. The
+// engine of readback does the rest on a ledger that the caller opens:
+//
+//	store := ledger.NewMemory()                         // for tests
+//	store, err := sqlite.Open(ctx, "once.db", nil)      // one machine
+//	store, err := postgres.Open(ctx, dsn, nil)          // many machines
+//	store, err := postgres.Open(ctx, "", &postgres.Options{Pool: pool})
+//
+// # A process that dies
+//
+// Call Do again with the same key: it continues. If something may have been sent, it calls Find,
+// and never Send. Nothing continues by itself: there is no worker. Whatever repeats the caller (a
+// queue, a job, a user) repeats Do.
+//
+// # A write that needs a reviewer
+//
+// Where no read can show what happened, the status is review, and every Do returns the same until
+// a person has looked at the destination and called [Decide]. `readback review` with the same
+// ledger lists such writes, and can accept or abandon them.
+//
+// The package makes no updates, deletions or undos, and does not split one effect into several:
+// package engine with a connector does, and package saga has several writes done or undone.
+package once
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/readback-go/readback/connectors"
+	"github.com/readback-go/readback/engine"
+	"github.com/readback-go/readback/intent"
+	"github.com/readback-go/readback/ledger"
+)
+
+// ErrNotVerified is wrapped by the error of a write that has an outcome other than done. The
+// outcome is returned with it, and its Status says what is known.
+var ErrNotVerified = errors.New("not verified")
+
+// Write is one write. Key, Expect, Send and Find are required.
+type Write struct {
+	// Key names the business operation, such as "charge:INV-7721": any text. One key is one
+	// write, for all programs that share the store, and for as long as the store has it: a write
+	// that ended as not applied is made again under another key ("charge:INV-7721:2").
+	Key string
+	// Expect is the record that must exist afterwards, a struct or a map. Every field that it
+	// has as JSON is compared exactly with the record found; `json:",omitempty"` and
+	// `readback:"-"` leave one out. A time is compared as its text, so give it in UTC and in the
+	// destination's precision.
+	//
+	// Expect and the name of its type are the content of the key: the same key with another
+	// content is refused with [ledger.ErrDigestMismatch]. Send cannot be compared, so Expect
+	// should have everything that matters of it.
+	Expect any
+	// Send makes the write, with one request that it does not repeat. It writes the stamp, 35
+	// characters of a-z, 2-7 and "-", where the record keeps it (metadata, a reference), and may
+	// use it as an idempotency key.
+	//
+	// An error means that nothing is known, so that Find decides, unless it is of
+	// [connectors.Refused], [connectors.Conflict], [connectors.Throttled],
+	// [connectors.LoginRefused] or [connectors.NotSent]: those say that it was not applied, and
+	// the last three that it may be sent again. httpsend.Classify makes them of an HTTP status.
+	// The context ends after 30 s; a Send that ignores that may act after a repeat.
+	Send func(ctx context.Context, stamp string) error
+	// Find returns every record of the operation, whoever made it: those with the stamp, and
+	// where the destination can be asked so, those with its business key. No record and no error
+	// mean that none was there. It is also called before the first Send, so that an existing
+	// record is not made a second time. The context ends after 10 s.
+	Find func(ctx context.Context, stamp string) ([]Record, error)
+
+	// Settle is how long Find may not show what was written: connectors.Within(0) where it shows
+	// all at once. Horizon is how long a request may still take effect after Send has failed.
+	// Both are promises about the destination. Without both, the absence of a record proves
+	// nothing: a write whose request was lost waits for a reviewer, and is not repeated. Default
+	// undeclared.
+	Settle, Horizon connectors.Bound
+}
+
+// Record is one record that Find found.
+type Record struct {
+	// Ref is the destination's own id of it. Default none.
+	Ref string
+	// Stamp is the stamp that the record has, as it was read. It is never copied from the argument
+	// of Find: only a record with the stamp is this write's own. Default none.
+	Stamp string
+	// Fields are its fields, a struct or a map. Fields that Expect does not have are ignored.
+	Fields any
+}
+
+// Do makes the write, or continues it, or returns the outcome that it has. The error is nil only
+// if the write is done: verified by a read, or accepted by a reviewer. With [ErrNotVerified] the
+// outcome says what is known:
+//
+//   - not_applied: it does not exist, and will not.
+//   - review: it is not known; see [Decide].
+//   - in_progress: ctx has ended, or what Do does next is due later. Do it again.
+//
+// With any other error there is no outcome, and the same call can be repeated; it is then as with
+// [engine.Engine.Do]. An outcome with RecheckUntil is confirmed by a Do after that time: a late
+// request may have made a second record.
+//
+// Do returns when ctx has ended. Then nothing is begun any more, and a Send or Find in progress
+// runs to its own end.
+func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, error) {
+	e, in, err := w.open(store)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	defer func() { go e.Close() }() // it waits for calls in progress
+	out, err := e.Do(ctx, in)
+	if err == nil && (out.Status == ledger.StatusReview || !out.RecheckUntil.IsZero()) {
+		out, err = again(ctx, e, in.Tenant, out) // there is no worker that reads it again
+	}
+	return out, notVerified(out, err)
+}
+
+// Decide carries out a reviewer's decision about a write in review, after a person has looked at
+// the destination:
+//
+//   - engine.WordAccept: it is as it should be. Do then returns no error.
+//   - engine.WordAbandon: it is given up. Do then returns an error for ever.
+//   - engine.WordRetry: it is sent again, where that is harmless by Settle and Horizon, or with
+//     Force because the reviewer vouches that nothing is there. The destination is read first.
+//
+// The decision is about the write with this content; one with another is refused. Otherwise it is
+// as with [engine.Engine.Resolve]. The result is as that of [Do].
+func Decide(ctx context.Context, store ledger.Ledger, w Write, d engine.Decision) (engine.Outcome, error) {
+	e, in, err := w.open(store)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	defer func() { go e.Close() }()
+	rec, err := ledger.NewRecord(in)
+	if err != nil {
+		return engine.Outcome{}, err
+	}
+	d.Digest = rec.Digest
+	out, err := e.Resolve(ctx, rec.Tenant, rec.ID, d)
+	return out, notVerified(out, err)
+}
+
+// again reads a write in review, or one that needs a recheck, if such a read is due.
+func again(ctx context.Context, e *engine.Engine, tenant string, out engine.Outcome) (engine.Outcome, error) {
+	if _, _, err := e.WorkOn(ctx, tenant, out.ID); err != nil {
+		return out, err
+	}
+	return e.Wait(ctx, tenant, out.ID, out.Replayed)
+}
+
+func notVerified(out engine.Outcome, err error) error {
+	if err != nil || out.Status.Group() == ledger.Done {
+		return err
+	}
+	return fmt.Errorf("%w: %s: %s", ErrNotVerified, out.Status, out.Text)
+}
+
+// The names of all writes of this package. The tenant is that of the command without a
+// configuration.
+const (
+	tenant      = "default"
+	destination = "once"
+	tool        = "once"
+	keyField    = "once.key"
+)
+
+// open returns an engine that knows this write alone, and its intent. Each call has its own, since
+// closures are of a call.
+func (w Write) open(store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
+	in, err := w.intent()
+	if err != nil {
+		return nil, in, err
+	}
+	if store == nil {
+		return nil, in, errors.New("once: there is no store")
+	}
+	var reg connectors.Registry
+	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow}, Profiles: map[string]connectors.Profile{
+		in.Kind: {Stamped: true, Settle: w.Settle, Horizon: w.Horizon}}})
+	return engine.New(store, &reg, nil), in, err
+}
+
+// intent names the write by its key alone. The business key is that name again, so that keys of
+// any length and alphabet are allowed.
+func (w Write) intent() (intent.WriteIntent, error) {
+	name := engine.WorkflowName("once", w.Key)
+	in := intent.WriteIntent{Tenant: tenant, Workflow: name, Tool: tool, Destination: destination,
+		Write: intent.Create, Key: intent.Fields{keyField: name}}
+	if w.Key == "" || w.Expect == nil || w.Send == nil || w.Find == nil {
+		return in, fmt.Errorf("%w: a once.Write needs Key, Expect, Send and Find", intent.ErrInvalid)
+	}
+	in.Kind = kind(w.Expect)
+	if isStruct(w.Expect) {
+		return intent.From(in, w.Expect) // tags of its fields count
+	}
+	var err error
+	in.Expect, err = fields(w.Expect)
+	return in, err
+}
+
+// kind is the name of the type of a value.
+func kind(v any) string {
+	name, _, _ := strings.Cut(typeOf(v).Name(), "[")
+	if name == "" {
+		return "record"
+	}
+	return url.PathEscape(name)
+}
+
+func typeOf(v any) reflect.Type {
+	t := reflect.TypeOf(v)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func isStruct(v any) bool { return typeOf(v).Kind() == reflect.Struct }
+
+// fields returns a struct or map as JSON has it.
+func fields(v any) (intent.Fields, error) {
+	plain, err := intent.Normalize(intent.Fields{"fields": v})
+	if err != nil {
+		return nil, err
+	}
+	members, ok := plain["fields"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%w: a record is made from a Go %T; want a struct or a map", intent.ErrInvalid, v)
+	}
+	return members, nil
+}
+
+// closures are the destination of one write.
+type closures struct {
+	of  Write
+	key string
+}
+
+var _ connectors.Connector = closures{}
+
+// Write implements [connectors.Connector].
+func (c closures) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
+	return connectors.Receipt{}, c.of.Send(ctx, r.Stamp)
+}
+
+// Read implements [connectors.Connector].
+func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
+	seen := connectors.Observation{At: time.Now()}
+	found, err := c.of.Find(ctx, q.Stamp)
+	if err != nil {
+		return seen, err
+	}
+	for _, r := range found {
+		members, err := fields(r.Fields)
+		if err != nil {
+			return seen, err
+		}
+		members[keyField] = c.key // Find was asked for it
+		seen.Records = append(seen.Records, connectors.Record{Ref: r.Ref, Stamp: r.Stamp, Fields: members})
+	}
+	return seen, nil
+}
