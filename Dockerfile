@@ -9,7 +9,7 @@ RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildmode=pie -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data
+    go build -trimpath -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data
 RUN go run ./internal/notices -out /out/NOTICE
 
 FROM gcr.io/distroless/static-debian12:nonroot

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,17 +14,44 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// Every build that is given to others can be loaded at any address.
-func TestBuildsArePositionIndependent(t *testing.T) {
+// Released programs for Linux start on images without a C library, such as the one of the
+// Dockerfile: a position-independent one without cgo needs the loader of glibc. The others are
+// position-independent by default.
+func TestReleasedProgramsAreStatic(t *testing.T) {
 	files := packaged(t)
-	text, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
+	build := member(t, yamlOf(t, ".goreleaser.yaml", files[".goreleaser.yaml"]), "builds", 0)
+	args := []string{"build"}
+	for _, flag := range member(t, build, "flags").([]any) {
+		args = append(args, flag.(string))
 	}
-	files["Makefile"] = string(text)
-	for _, name := range []string{"Dockerfile", ".goreleaser.yaml", "Makefile"} {
-		if !strings.Contains(files[name], "-trimpath -buildmode=pie") && !strings.Contains(files[name], "-trimpath, -buildmode=pie") {
-			t.Errorf("%s builds without -buildmode=pie", name)
+	ldflags := member(t, build, "ldflags", 0).(string)
+	if want := "go build " + strings.Join(args[1:], " ") + ` -ldflags "` + ldflags + `" -o /out/readback ./cmd/readback`; !strings.Contains(files["Dockerfile"], want) || !strings.Contains(files["Dockerfile"], "CGO_ENABLED=0 ") {
+		t.Errorf("the image is not built as releases are: want %s", want)
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "main.go": "package main\n\nimport _ \"net\"\n\nfunc main() {}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, arch := range []string{"amd64", "arm64"} {
+		cmd := exec.CommandContext(t.Context(), "go", append(args, "-ldflags", ldflags, "-o", arch, ".")...) //nolint:gosec // our own flags
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOWORK=off", "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		program, err := elf.Open(filepath.Join(dir, arch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range program.Progs {
+			if p.Type == elf.PT_INTERP {
+				t.Errorf("%s: it needs a loader", arch)
+			}
+		}
+		if err := program.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
