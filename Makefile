@@ -95,6 +95,21 @@ adapter-temporal: $(BIN)/temporalserver
 $(BIN)/temporalserver: $(wildcard bench/temporalserver/*)
 	cd bench/temporalserver && $(GO) build -trimpath -o $@ .
 
+.PHONY: clients
+clients: clients-typescript clients-python ## build and test the packages for TypeScript and Python, against bin/readback
+
+.PHONY: clients-typescript
+clients-typescript: build clients/typescript/node_modules/.package-lock.json
+	cd clients/typescript && npm run --silent build && npm test --silent
+
+clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
+
+.PHONY: clients-python
+clients-python: build
+	@test ! -d clients/python || (cd clients/python && python3 -m unittest discover -s tests)
+
 .PHONY: drill
 drill: ## 10,000 writes for each class of destination, restored to the middle; a failover; and the suite of ledgers on three partitions
 	$(GO) test ./internal/soak -run 'TestRestoreDrill|TestFailoverDrill' -count=1 -v -timeout 30m -soak.drill=10000

@@ -1,0 +1,323 @@
+import type { components } from "./api.js";
+import { type Decision, type Filter, type Intent, isDone, NotKnown, type Outcome, type Problem, Refused, type Write } from "./outcome.js";
+import { Step } from "./step.js";
+import { type Run, tool, type ToolResult, type ToolSpec } from "./tool.js";
+
+export interface Config {
+  /** The server's address. Default: READBACK_URL. */
+  url?: string;
+  /** Default: READBACK_TOKEN. A server that checks no credentials needs none. */
+  token?: string;
+  /** How long one request may last. Default: 60 s. */
+  timeoutMs?: number;
+  /** For how long a call repeats its request, and waits for the end of a write. Default: 300 s. */
+  patienceMs?: number;
+  fetch?: typeof fetch;
+}
+
+export interface Options {
+  /** Ends the waiting, not the write. */
+  signal?: AbortSignal;
+  patienceMs?: number;
+}
+
+interface Request extends Options {
+  body?: string;
+  waitMs?: number;
+  /** The request must not be repeated after a lost response. */
+  once?: boolean;
+}
+
+interface Answer<T> {
+  value?: T;
+  retryAfter?: number;
+}
+
+// A server takes a limited number of requests at once; more would be refused and repeated.
+const atOnce = 128;
+// The server sends a sign of life every 15 s.
+const silenceMs = 45_000;
+const longestWait = 30; // seconds
+
+/** A client of a readback server. One is enough for a program. */
+export class Readback {
+  readonly #url: string;
+  readonly #headers: Headers;
+  readonly #timeoutMs: number;
+  readonly #patienceMs: number;
+  readonly #fetch: typeof fetch;
+  readonly #queue = new Set<() => void>();
+  #free = atOnce;
+
+  constructor({ url = env("READBACK_URL"), token = env("READBACK_TOKEN"), timeoutMs = 60_000, patienceMs = 300_000, fetch = globalThis.fetch }: Config = {}) {
+    if (!url) throw new TypeError("the server's address is missing: set url, or READBACK_URL");
+    this.#url = new URL(url).href.replace(/\/+$/, "");
+    this.#headers = new Headers(token ? { Authorization: `Bearer ${token}` } : {});
+    this.#timeoutMs = timeoutMs;
+    this.#patienceMs = patienceMs;
+    this.#fetch = fetch;
+  }
+
+  /**
+   * Declares a write, and waits until it has ended or waits for a reviewer, at most for patienceMs.
+   * The same intent again is the same write: repeat it at any time, after a crash too.
+   * Throws Refused, and NotKnown where no answer came.
+   */
+  async write(intent: Intent, { signal, patienceMs = this.#patienceMs }: Options = {}): Promise<Outcome> {
+    const body = JSON.stringify(named(intent));
+    return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body }, (o) => o.status !== "in_progress");
+  }
+
+  /** Gets the outcome of a write, and waits for its end at most for waitMs, through decisions of reviewers. Default: it does not wait. */
+  async get(id: string, { waitMs = 0, ...options }: Options & { waitMs?: number } = {}): Promise<Outcome> {
+    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs }, isDone);
+  }
+
+  /** Finds writes, newest first. The token needs the right to trace. */
+  async *writes(filter: Filter = {}, options: Options = {}): AsyncGenerator<Write, void, undefined> {
+    let after: string | undefined;
+    do {
+      const page: components["schemas"]["Writes"] = await this.#send("GET", `/v1/writes?${query({ ...filter, after })}`, options);
+      yield* page.writes;
+      if (page.unread?.length) throw new Error(`the server cannot read ${page.unread.map((w) => w.id).join(", ")}: ${page.unread[0]?.reason}`);
+      after = page.next;
+    } while (after);
+  }
+
+  /** Yields the outcome of each of these writes once, when it has ended. patienceMs is for one lost connection. */
+  async *outcomes(ids: Iterable<string>, options: Options = {}): AsyncGenerator<Outcome, void, undefined> {
+    const open = new Set(ids);
+    let last: string | undefined; // the last event; what happened after it, the server still sends
+    while (open.size > 0) {
+      const stream = new AbortController();
+      const stop = () => stream.abort(options.signal?.reason);
+      options.signal?.addEventListener("abort", stop, { once: true });
+      try {
+        const chunks = await this.#send("GET", "/v1/events", options, undefined, (signal) => this.#events(stream, signal, last));
+        if (last === undefined) { // the stream is open: what ends from now on is in it
+          for (const outcome of await this.#outcomes([...open], options)) {
+            if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
+          }
+          if (open.size === 0) return;
+        }
+        for await (const { id, event, data } of chunks) {
+          last = id ?? last;
+          if (event === "missed") {
+            last = undefined;
+            break;
+          }
+          if (event !== "outcome") continue;
+          const { outcome } = JSON.parse(data) as { outcome: Outcome };
+          if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
+          if (open.size === 0) return;
+        }
+      } finally {
+        options.signal?.removeEventListener("abort", stop);
+        stream.abort();
+      }
+      options.signal?.throwIfAborted();
+      await sleep(1 + Math.random(), options.signal);
+    }
+  }
+
+  /**
+   * Decides about a write that waits for a reviewer. The token must be a reviewer's.
+   * A decision is sent once: after NotKnown, get the write before another decision.
+   */
+  async decide(id: string, { decision, ...rest }: Decision, options: Options = {}): Promise<Outcome> {
+    const body = JSON.stringify({ word: decision, ...rest });
+    return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true });
+  }
+
+  /** Names the writes of a job by their place in the program. A job that is started again makes the same calls. */
+  workflow(workflow: string): { step(step: string): Step } {
+    return { step: (step) => new Step(this, workflow, step) };
+  }
+
+  /** Makes a function for a model's tool. It throws for a wrong program only, before anything is sent. */
+  tool<A extends Record<string, unknown>>(spec: ToolSpec<A>): (args: A, run?: Run | Step) => Promise<ToolResult> {
+    return (args, run) => tool(this, spec, args, run);
+  }
+
+  async #outcomes(ids: string[], options: Options): Promise<Outcome[]> {
+    const found: Outcome[] = [];
+    for (let at = 0; at < ids.length; at += 100) {
+      const { results }: components["schemas"]["Results"] = await this.#send("GET", `/v1/writes/batch?${query({ id: ids.slice(at, at + 100) })}`, options,
+        ({ results }: components["schemas"]["Results"]) => !results.some((r) => r.retry_after && r.problem));
+      for (const { outcome, problem } of results) {
+        if (problem) throw new Refused(problem);
+        if (outcome) found.push(outcome);
+      }
+    }
+    return found;
+  }
+
+  /** Sends the same request until it is answered, and then until the answer is done or waitMs are over. */
+  async #send<T>(method: string, path: string, request: Request, done: (value: T) => boolean = () => true, ask?: (signal: AbortSignal) => Promise<Answer<T>>): Promise<T> {
+    const { signal, patienceMs = this.#patienceMs, waitMs = patienceMs } = request;
+    const start = performance.now(); // no clock that can be set
+    let value: T | undefined;
+    for (let pause = 1, cause: unknown; ; ) {
+      let wait: number;
+      try {
+        signal?.throwIfAborted();
+        const left = start + (value === undefined ? patienceMs : waitMs) - performance.now();
+        const most = Math.min(this.#timeoutMs, Math.max(left, 0) + 5000);
+        const seconds = Math.floor(Math.max(0, Math.min(longestWait, this.#timeoutMs / 2000, (start + waitMs - performance.now()) / 1000)));
+        const answer = await this.#inTurn(left, signal, () => (ask ?? ((s) => this.#ask<T>(method, path, request, seconds, s)))(any(signal, AbortSignal.timeout(most))));
+        value = answer.value ?? value;
+        wait = answer.retryAfter ?? 1;
+        cause = undefined;
+      } catch (error) {
+        signal?.throwIfAborted();
+        if (error instanceof Refused) throw error;
+        if (request.once) throw new NotKnown("no answer: whether the decision was recorded is not known", { cause: error });
+        cause = error; // no response: repeat the request
+        wait = pause / 2;
+        pause = Math.min(2 * pause, longestWait);
+      }
+      if (value !== undefined && done(value)) return value;
+      wait *= 1 + Math.random(); // many clients lost the same server at once
+      if (performance.now() + 1000 * wait > start + (value === undefined ? patienceMs : waitMs)) {
+        if (value !== undefined) return value;
+        throw new NotKnown("no answer: whether the request was recorded is not known", { cause });
+      }
+      await sleep(wait, signal);
+    }
+  }
+
+  async #ask<T>(method: string, path: string, { body, once }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
+    const headers = new Headers(this.#headers);
+    if (body) headers.set("Content-Type", "application/json");
+    if (seconds > 0) headers.set("Prefer", `wait=${seconds}`);
+    const response = await this.#fetch(this.#url + path, { method, headers, body, signal, redirect: "manual" });
+    const again = response.headers.get("Retry-After") ?? "";
+    const retryAfter = /^\d+$/.test(again) ? Math.min(Number(again), 3600) : undefined;
+    if (response.ok) return { value: (await response.json()) as T, retryAfter };
+    const problem = await refusal(response);
+    if (once && (response.status >= 500 || response.status === 408)) throw new Error(problem.title);
+    if (again || response.status >= 500 || response.status === 408) return { retryAfter: retryAfter ?? 5 };
+    if (problem.outcome && problem.recorded_digest && problem.recorded_digest === problem.received_digest) {
+      return { value: problem.outcome as T }; // another write is this operation, with equal content
+    }
+    throw new Refused(problem);
+  }
+
+  /** Opens the stream of events, and reads it until it ends or is silent. */
+  async #events(stream: AbortController, opening: AbortSignal, last?: string): Promise<Answer<AsyncGenerator<Event>>> {
+    const headers = new Headers(this.#headers);
+    headers.set("Accept", "text/event-stream");
+    if (last !== undefined) headers.set("Last-Event-ID", last);
+    const stop = () => stream.abort(opening.reason);
+    opening.addEventListener("abort", stop, { once: true });
+    const response = await this.#fetch(`${this.#url}/v1/events`, { headers, signal: stream.signal, redirect: "manual" });
+    opening.removeEventListener("abort", stop);
+    if (response.ok && response.body) return { value: events(response.body, stream) };
+    if (response.status === 429 || response.status === 408 || response.status >= 500) return {};
+    throw new Refused(await refusal(response));
+  }
+
+  /** Runs work when fewer than atOnce requests are open. */
+  async #inTurn<T>(left: number, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else {
+      const end = any(signal, AbortSignal.timeout(Math.max(left, 0)));
+      await new Promise<void>((resolve, reject) => {
+        const stop = () => {
+          this.#queue.delete(go);
+          reject(end.reason);
+        };
+        const go = () => {
+          end.removeEventListener("abort", stop);
+          resolve();
+        };
+        this.#queue.add(go);
+        end.addEventListener("abort", stop, { once: true });
+      });
+    }
+    try {
+      return await work();
+    } finally {
+      const [next] = this.#queue;
+      if (next) this.#queue.delete(next), next();
+      else this.#free++;
+    }
+  }
+}
+
+interface Event {
+  id?: string;
+  event?: string;
+  data: string;
+}
+
+/** Reads server-sent events until the stream ends, fails or is silent for too long. */
+async function* events(body: ReadableStream<Uint8Array>, stream: AbortController): AsyncGenerator<Event, void, undefined> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  let alarm: ReturnType<typeof setTimeout> | undefined;
+  try {
+    for (;;) {
+      clearTimeout(alarm);
+      alarm = setTimeout(() => stream.abort(), silenceMs);
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, { stream: true });
+      const parts = text.split("\n\n");
+      text = parts.pop() ?? "";
+      for (const part of parts) {
+        const event: Event = { data: "" };
+        for (const line of part.split("\n")) {
+          const [, name, field] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+          if (name === "id" || name === "event" || name === "data") event[name] = field ?? "";
+        }
+        yield event;
+      }
+    }
+  } catch {
+    // it is opened again
+  } finally {
+    clearTimeout(alarm);
+  }
+}
+
+/** Gives an intent without a workflow the name that the header Idempotency-Key would give it. */
+function named(intent: Intent): Intent {
+  if (intent.workflow) return intent;
+  if (!intent.idempotency_key || intent.step) {
+    throw new TypeError("the write has no name: set workflow and step, or idempotency_key. Use no random value: a repeat must have the same");
+  }
+  return { ...intent, workflow: "http", step: intent.idempotency_key };
+}
+
+async function refusal(response: Response): Promise<Problem> {
+  const problem = (await response.json().catch(() => ({}))) as Partial<Problem>;
+  return { ...problem, status: response.status, title: problem.title ?? `${response.status} ${response.statusText}` };
+}
+
+function query(filter: object): URLSearchParams {
+  const all = new URLSearchParams();
+  for (const [name, value] of Object.entries(filter)) {
+    for (const each of Array.isArray(value) ? value : [value]) if (each !== undefined) all.append(name, String(each));
+  }
+  return all;
+}
+
+const any = (signal: AbortSignal | undefined, other: AbortSignal): AbortSignal => (signal ? AbortSignal.any([signal, other]) : other);
+
+const env = (name: string): string | undefined => (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env[name];
+
+function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, 1000 * seconds);
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}

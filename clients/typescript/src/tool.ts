@@ -1,0 +1,68 @@
+import type { Options, Readback } from "./client.js";
+import { type Intent, isVerified, type Outcome, Refused, type Status } from "./outcome.js";
+import { Step } from "./step.js";
+
+/** Which write a tool makes of its arguments. Those that are no key are expected in the record. */
+export interface ToolSpec<A extends Record<string, unknown>> {
+  destination: string;
+  kind: string;
+  write: Intent["write"];
+  tool: string;
+  key: readonly (keyof A & string)[];
+  /** Names the business operation, such as `charge:A-1`: a second call with this name is no second write. */
+  operation?: (args: A) => string;
+}
+
+/** The place of a call in the program. A model's text and the id of its call are no place. */
+export interface Run extends Options {
+  workflow?: string;
+  /** Default: the operation. */
+  step?: string;
+  call?: number;
+}
+
+/** What a model gets, as JSON. */
+export interface ToolResult {
+  id: string;
+  verified: boolean;
+  status: Status | "refused" | "not_known";
+  what_to_do: string;
+}
+
+/** The intent of a call, without its place. */
+export function toolIntent<A extends Record<string, unknown>>({ destination, kind, write, tool, key, operation }: ToolSpec<A>, args: A): Omit<Intent, "workflow" | "step" | "call"> {
+  const fields = { key: {} as Intent["key"], expect: {} as NonNullable<Intent["expect"]> };
+  for (const name of key) {
+    const value = args[name];
+    if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") {
+      throw new Refused({ title: "The arguments are not valid", detail: `${name} is missing or is no plain value` });
+    }
+    fields.key[name] = value;
+  }
+  for (const [name, value] of Object.entries(args)) if (!key.includes(name) && value !== undefined) fields.expect[name] = value as (typeof fields.expect)[string];
+  return { destination, kind, write, tool, key: fields.key,
+    ...(write === "delete" ? {} : { expect: fields.expect }), ...(operation && { idempotency_key: operation(args) }) };
+}
+
+/** What a model gets for an outcome. */
+export const toolResult = (outcome: Outcome): ToolResult =>
+  ({ id: outcome.id, verified: isVerified(outcome), status: outcome.status, what_to_do: outcome.for_model });
+
+/** What a model gets where a write threw, a cancelled one too. */
+export const toolFailure = (error: unknown): ToolResult => error instanceof Refused
+  ? { id: error.problem.id ?? "", verified: false, status: "refused", what_to_do: `Refused: ${error.message} Do not do it in another way.` }
+  : { id: "", verified: false, status: "not_known", what_to_do: "It is not known whether this was done. Do not do it in another way. A call with exactly the same arguments is safe." };
+
+export async function tool<A extends Record<string, unknown>>(rb: Readback, spec: ToolSpec<A>, args: A, run: Run | Step = {}): Promise<ToolResult> {
+  if (!(run instanceof Step) && !spec.operation && !(run.workflow && run.step)) {
+    throw new TypeError(`the calls of ${spec.tool} have no name: give the tool an operation, or the run a workflow and a step`);
+  }
+  try {
+    const intent = toolIntent(spec, args);
+    if (run instanceof Step) return toolResult(await run.write(intent));
+    const { workflow, step = intent.idempotency_key, call, ...options } = run;
+    return toolResult(await rb.write({ ...intent, ...(workflow && { workflow, step, call }) }, options));
+  } catch (error) {
+    return toolFailure(error);
+  }
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isVerified, Readback, Refused, requireVerified } from "readback";
+import { order, world } from "./world.mjs";
+
+test("a write whose response is lost is one effect, and a repeat is the same write", async (t) => {
+  const w = await world(t, { faults: ["lost-answer,op=create"] });
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const intent = { workflow: "run-7", step: "charge", ...order("A-1") };
+  const first = await rb.write(intent);
+  const again = await rb.write(intent);
+  assert(isVerified(first));
+  assert.equal(requireVerified(again).ref, first.ref);
+  assert.deepEqual([again.id, again.replayed], [first.id, true]);
+  assert.equal((await w.orders("A-1")).length, 1);
+  await assert.rejects(rb.write({ ...intent, ...order("A-1", 2999) }), (e) => e instanceof Refused && e.problem.id === first.id);
+  assert.equal((await w.orders("A-1")).length, 1);
+});
+
+test("a write without a name is refused before anything is sent", async () => {
+  const rb = new Readback({ url: "http://127.0.0.1:9", fetch: () => assert.fail("something was sent") });
+  for (const name of [{}, { step: "charge" }, { step: "charge", idempotency_key: "charge:A-1" }]) {
+    await assert.rejects(rb.write({ ...name, ...order("A-1") }), TypeError);
+  }
+  const charge = rb.tool({ ...order("A-1"), key: ["order_id"] });
+  for (const run of [undefined, { workflow: "run-7" }, { step: "charge" }]) await assert.rejects(charge({ order_id: "A-1" }, run), TypeError);
+});
+
+test("two writes of one operation are one, whatever names them", async (t) => {
+  const w = await world(t);
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const key = { idempotency_key: "charge:A-1" };
+  const outcomes = [
+    await rb.write({ ...key, ...order("A-1") }),
+    await rb.write({ ...key, ...order("A-1") }),
+    await rb.write({ workflow: "run-7", step: "charge", ...key, ...order("A-1") }),
+    await rb.write({ workflow: "run-8", step: "charge", ...key, ...order("A-1") }),
+  ];
+  assert.equal(new Set(outcomes.map((o) => requireVerified(o).id)).size, 1);
+  await assert.rejects(rb.write({ workflow: "run-9", step: "charge", ...key, ...order("A-1", 2999) }), Refused);
+  assert.equal((await w.orders("A-1")).length, 1);
+});
+
+test("a step counts its writes, and repeats one that has not ended", async (t) => {
+  const w = await world(t);
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const step = () => rb.workflow("run-7").step("charge");
+  const twice = async () => {
+    const s = step();
+    return Promise.all([s.write(order("A-1")), s.write(order("A-2"))]);
+  };
+  const [first, again] = [await twice(), await twice()];
+  assert.deepEqual(again.map((o) => o.id), first.map((o) => o.id));
+  assert.equal(new Set(first.map((o) => o.id)).size, 2);
+
+  const held = rb.workflow("run-7").step("refund");
+  const wanted = { ...order("A-3"), risk: "approve" };
+  const one = await held.write(wanted);
+  assert.equal(one.status, "held");
+  assert.equal((await held.write(wanted)).id, one.id, "it waits for a reviewer: it is the same write");
+  assert.notEqual((await held.write({ ...order("A-4"), risk: "approve" })).id, one.id);
+});
