@@ -70,10 +70,10 @@ func TestShardsInOneDatabase(t *testing.T) {
 // which it is.
 func TestShardThatCannotBeReached(t *testing.T) {
 	p, _ := newShardedPlace(t)
+	p.submit(exitVerified, order("A-1", ""))
 	p.variable["B"] = "postgres://postgres@127.0.0.1:1/none"
 	t.Setenv("B", p.variable["B"])
-	p.submit(exitVerified, order("A-1", ""))
+	p.submit(exitVerified, order("A-2", ""))
 	says(t, p.want(exitAttention, p.run("shards", "list")), "b 0", "a 1 reached")
 	says(t, p.want(exitAttention, p.run("doctor")), "failed shards", "shard b cannot be reached")
-
 }

@@ -99,7 +99,7 @@ var Problems = []Problem{
 	{Err: ledger.ErrPartition, Type: "unavailable"},
 	{Err: ledger.ErrClock, Type: "unavailable", Exit: 69, Kind: "clock", Hint: "Nothing was sent. Set the clock right; if the ledger is what is wrong, `readback resume --reset-clock` accepts this machine's clock."},
 	{Err: ledger.ErrUnsure, Type: "unsure"},
-	{Err: ledger.ErrUnavailable, Type: "unavailable", Exit: 69, Kind: "ledger_unavailable", Hint: "Nothing was sent by this call. The ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
+	{Err: ledger.ErrUnavailable, Type: "unavailable", Exit: 69, Kind: "ledger_unavailable", Hint: "Nothing was sent by this call. An SQLite ledger is the file together with its -wal and -shm. Repeat the command as it is when the cause is gone: a write that was recorded is not made twice."},
 	{Err: context.DeadlineExceeded, Type: "timeout"},
 	{Err: context.Canceled, Type: "timeout"},
 }
