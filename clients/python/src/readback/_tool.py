@@ -1,0 +1,112 @@
+"""What the modules for agent frameworks share: a function whose calls are a model's."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from contextlib import closing, contextmanager
+from typing import Any, Awaitable, Callable, Dict, Iterator, Mapping, Optional, Union, get_type_hints
+
+from ._client import AsyncClient
+from ._core import Result, Steps
+from ._outcome import Error, Outcome
+from ._place import current, declares
+
+Answer = Union[Outcome, Error]
+
+
+def late(client: Any, kind: Callable[[], Any], function: Callable[..., Any], declaration: Mapping[str, Any]) -> Callable[[], Any]:
+    """Returns what returns the client: the given one, or one from the environment, made at the first call.
+
+    A wrong declaration raises now, and not in a model's loop.
+    """
+    made = [client] if client else []
+    declares(function, declaration["key"], declaration.get("operation"), {})
+
+    def get() -> Any:
+        if not made:
+            made.append(kind())
+        return made[0]
+
+    return get
+
+
+@contextmanager
+def named(client: Any, workflow: Optional[str] = None, call: str = "") -> Iterator[None]:
+    """Names the write within by the workflow and the ID of the call, or by its operation alone.
+
+    Never by counting: a model's calls come in no fixed order. A call that the model repeats has
+    another ID, and its operation makes it the same write.
+    """
+    if workflow:
+        with client.workflow(workflow), client.step(call):
+            yield
+    else:
+        token = current.set(None)
+        try:
+            yield
+        finally:
+            current.reset(token)
+
+
+def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow: Optional[Callable[[Any], str]],
+          declaration: Mapping[str, Any]) -> Callable[..., Awaitable[Answer]]:
+    """Returns what declares the write of a call. It returns the outcome or the error, which a model gets as a result."""
+    get = late(client, AsyncClient, function, declaration)
+
+    async def ask(context: Any, call: Optional[str], *args: Any, **kwargs: Any) -> Answer:
+        try:
+            with named(get(), workflow(context) if workflow else None, call or ""):
+                outcome: Outcome = await get().verified(**declaration)(function)(*args, **kwargs)
+                return outcome
+        except Error as e:
+            return e
+
+    return ask
+
+
+def ends(client: Any, place: Callable[[Any], Any], interrupt: Callable[[Any], Any], function: Callable[..., Any],
+         declaration: Mapping[str, Any], args: Any, kwargs: Any) -> Steps[None]:
+    """Declares the write of a call at a place, and again after each interrupt, until no reviewer must decide."""
+    declare = declares(function, declaration["key"], declaration.get("operation"),
+                       {"write": "create", **{name: value for name, value in declaration.items() if name not in ("key", "operation")}})
+    while True:
+        with closing(client._declare(declare, function, args, kwargs)) as steps, place(client):
+            step = next(steps)
+            while not isinstance(step, Result):
+                result = yield step
+                step = steps.send(result)
+        if not waits(step.value):
+            yield step
+            return
+        interrupt(waits(step.value))
+
+
+def results(ask: Callable[..., Outcome]) -> Callable[..., str]:
+    """Makes what returns an outcome, or raises an error of a write, return the result of a tool."""
+    def call(*args: Any, **kwargs: Any) -> str:
+        try:
+            return json.dumps(ask(*args, **kwargs).tool_result)
+        except Error as e:
+            return json.dumps(e.tool_result)
+
+    return call
+
+
+def waits(answer: Answer) -> Optional[Dict[str, Any]]:
+    """What an interrupt shows to a person if the write waits for a reviewer."""
+    if isinstance(answer, Outcome) and answer.waits_for_reviewer:
+        return {"write": answer.id, "status": answer.status, "why": answer.text}
+    return None
+
+
+def shaped(call: Callable[..., Any], function: Callable[..., Any], returns: Any, **context: Any) -> Callable[..., Any]:
+    """Gives call the name, the text and the parameters of function, after that of the context. Frameworks read them."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind) for name, kind in context.items()]
+    parameters += [p.replace(annotation=hints.get(p.name, Any)) for p in inspect.signature(function).parameters.values()]
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(call, name, getattr(function, name))
+    call.__annotations__ = {**{p.name: p.annotation for p in parameters}, "return": returns}
+    setattr(call, "__signature__", inspect.Signature(parameters, return_annotation=returns))
+    return call

@@ -1,0 +1,59 @@
+"""For LangGraph (langgraph, langchain-core): verified for what a node calls, tool for what a model calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Callable, Iterator, Optional, Tuple
+
+from ._client import AsyncClient, Client
+from ._place import Place, current
+from ._tool import ends, late, named, results, shaped
+
+# A pass of a node, and the place that counts its calls. LangGraph runs each pass in a context of its own.
+passes: ContextVar[Optional[Tuple[Any, Place[Any]]]] = ContextVar("readback.langgraph", default=None)
+
+
+@contextmanager
+def node(client: Any) -> Iterator[None]:
+    from langgraph.config import get_config
+    config = get_config()
+    of = config["configurable"].get("thread_id"), config["metadata"]["langgraph_node"], config["configurable"].get("checkpoint_ns")
+    kept = passes.get()
+    if kept is None or kept[0] != of:
+        kept = (of, Place(client._at, str(of[0] or ""), of[1]))
+        passes.set(kept)
+    token = current.set(kept[1])
+    try:
+        yield
+    finally:
+        current.reset(token)
+
+
+def verified(*, client: Any = None, place: Any = node, **declaration: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Makes a function of a node, also an async one, declare a write as Client.verified does.
+
+    The thread and the node name it: a node that is retried, resumed or replayed makes the same
+    writes. While a reviewer decides, it interrupts the graph: ask questions of your own in another
+    node. A node that a thread reaches again, as in a conversation, is the same step: there use tool.
+    """
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        from langgraph.types import interrupt
+        get = late(client, AsyncClient if inspect.iscoroutinefunction(function) else Client, function, declaration)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return get()._run(ends(get(), place, interrupt, function, declaration, args, kwargs))
+        return call
+    return decorate
+
+
+def tool(*, operation: str, client: Optional[Client] = None, **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a function a tool for a model, as verified does. operation names the write, for ever."""
+    def decorate(function: Callable[..., Any]) -> Any:
+        from langchain_core.tools import tool as langchain_tool
+        ask = verified(client=client, place=named, operation=operation, **declaration)(function)
+        return langchain_tool(shaped(results(ask), function, str))
+    return decorate

@@ -1,0 +1,3 @@
+class BaseLLM:
+    def __init__(self, model):
+        self.model = model

@@ -1,0 +1,1 @@
+"""Stub of langchain-core 1.4: the tool of a function."""

@@ -1,0 +1,1 @@
+RunnableConfig = dict

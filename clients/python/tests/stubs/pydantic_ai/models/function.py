@@ -1,0 +1,3 @@
+class FunctionModel:
+    def __init__(self, function):
+        self.function = function
