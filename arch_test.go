@@ -29,7 +29,7 @@ var floors = [][]string{
 		"internal/access/accesstest", "internal/browsertest", "internal/explorer", "internal/httpapi/contracttest",
 		"internal/jsonkind", "internal/load", "internal/mailtext", "internal/matrix", "internal/mutants", "internal/need",
 		"internal/notices", "internal/openapi", "internal/otel", "internal/otel/oteltest", "internal/pause", "internal/pgserver", "internal/pgtest",
-		"internal/program", "internal/sagamatrix", "internal/simulation", "internal/snippets",
+		"internal/program", "internal/release", "internal/sagamatrix", "internal/simulation", "internal/snippets",
 		"internal/wire", "internal/yamlfile",
 	},
 	{ // 2: what a caller declares

@@ -94,7 +94,7 @@
 //     time), internal/sealed (seals documents), internal/erasure, internal/replays,
 //     internal/objects (heads in an object store), internal/otel, internal/pgserver.
 //   - Small parts: internal/visible (text of others), internal/jsonkind, internal/pause,
-//     internal/wire, internal/demo, internal/notices.
+//     internal/wire, internal/demo, internal/notices, internal/release (packages for npm and PyPI).
 //
 // # Proof
 //

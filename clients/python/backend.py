@@ -17,7 +17,9 @@ def get_requires_for_build_wheel(config_settings=None):
 def metadata():
     text = (f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n"
             "Summary: The client of readback: writes to systems that you do not own, once, and verified\n"
-            f"License: Apache-2.0\nRequires-Python: {PYTHON}\nClassifier: Typing :: Typed\n"
+            f"License: Apache-2.0\nRequires-Python: {PYTHON}\n"
+            f"Provides-Extra: bin\nRequires-Dist: readback-bin=={VERSION}; extra == 'bin'\n"
+            "Classifier: Typing :: Typed\n"
             "Description-Content-Type: text/markdown\n\n")
     return text.encode() + (ROOT / "README.md").read_bytes()
 
@@ -35,6 +37,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
              for path in source.rglob("*") if path.suffix in (".py", ".typed")}
     files[f"{INFO}/METADATA"] = metadata()
     files[f"{INFO}/LICENSE"] = (ROOT.parent.parent / "LICENSE").read_bytes()
+    files[f"{INFO}/entry_points.txt"] = b"[console_scripts]\nreadback = readback.__main__:main\n"
     files[f"{INFO}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: readback\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     record = "".join(f"{name},sha256={digest(data)},{len(data)}\n" for name, data in sorted(files.items()))
     files[f"{INFO}/RECORD"] = (record + f"{INFO}/RECORD,,\n").encode()

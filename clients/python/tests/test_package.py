@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -15,7 +16,7 @@ LARGEST = 30 << 10
 
 def pip(*args):
     subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *args, "--quiet", "--no-index", "--no-deps",
-                    "--no-cache-dir", "--root-user-action", "ignore"], check=True)
+                    "--no-cache-dir"], check=True, env={**os.environ, "PIP_ROOT_USER_ACTION": "ignore"})  # not every command has it as an option
 
 
 class Package(unittest.TestCase):
