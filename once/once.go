@@ -118,7 +118,7 @@ func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, erro
 	if err == nil && (out.Status == ledger.StatusReview || !out.RecheckUntil.IsZero()) {
 		out, err = again(ctx, e, in.Tenant, out) // there is no worker that reads it again
 	}
-	return out, notVerified(out, err)
+	return out, w.result(out, err)
 }
 
 // Decide carries out a reviewer's decision about a write in review, after a person has looked at
@@ -143,7 +143,7 @@ func Decide(ctx context.Context, store ledger.Ledger, w Write, d engine.Decision
 	}
 	d.Digest = rec.Digest
 	out, err := e.Resolve(ctx, rec.Tenant, rec.ID, d)
-	return out, notVerified(out, err)
+	return out, w.result(out, err)
 }
 
 // again reads a write in review, or one that needs a recheck, if such a read is due.
@@ -154,11 +154,15 @@ func again(ctx context.Context, e *engine.Engine, tenant string, out engine.Outc
 	return e.Wait(ctx, tenant, out.ID, out.Replayed)
 }
 
-func notVerified(out engine.Outcome, err error) error {
-	if err != nil || out.Status.Group() == ledger.Done {
-		return err
+// result is nil for a write that is done.
+func (w Write) result(out engine.Outcome, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("once %.100q: %w", w.Key, err)
+	case out.Status.Group() == ledger.Done:
+		return nil
 	}
-	return fmt.Errorf("%w: %s: %s", ErrNotVerified, out.Status, out.Text)
+	return fmt.Errorf("once %.100q: %w: %s: %s", w.Key, ErrNotVerified, out.Status, out.Text)
 }
 
 // The names of all writes of this package. The tenant is that of the command without a
@@ -246,13 +250,17 @@ var _ connectors.Connector = closures{}
 
 // Write implements [connectors.Connector].
 func (c closures) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	return connectors.Receipt{}, c.of.Send(ctx, r.Stamp)
+	return connectors.Receipt{}, finished(func() error { return c.of.Send(ctx, r.Stamp) })
 }
 
 // Read implements [connectors.Connector].
 func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	seen := connectors.Observation{At: time.Now()}
-	found, err := c.of.Find(ctx, q.Stamp)
+	var found []Record
+	err := finished(func() (err error) {
+		found, err = c.of.Find(ctx, q.Stamp)
+		return err
+	})
 	if err != nil {
 		return seen, err
 	}
@@ -265,4 +273,21 @@ func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 		seen.Records = append(seen.Records, connectors.Record{Ref: r.Ref, Stamp: r.Stamp, Fields: members})
 	}
 	return seen, nil
+}
+
+// finished calls a closure in a goroutine of its own, since it may end that (t.FailNow): the engine's
+// must not end.
+func finished(call func() error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errors.New("the function ended its goroutine")
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the function panicked: %.256v", p)
+			}
+			ended <- err
+		}()
+		err = call()
+	}()
+	return <-ended
 }
