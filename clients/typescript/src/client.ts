@@ -162,7 +162,7 @@ export class Readback {
       try {
         signal?.throwIfAborted();
         const left = start + (value === undefined ? patienceMs : waitMs) - performance.now();
-        const most = Math.min(this.#timeoutMs, Math.max(left, 0) + 5000);
+        const most = Math.ceil(Math.min(this.#timeoutMs, Math.max(left, 0) + 5000)); // a fraction is an error
         const seconds = Math.floor(Math.max(0, Math.min(longestWait, this.#timeoutMs / 2000, (start + waitMs - performance.now()) / 1000)));
         const answer = await this.#inTurn(left, signal, () => (ask ?? ((s) => this.#ask<T>(method, path, request, seconds, s)))(any(signal, AbortSignal.timeout(most))));
         value = answer.value ?? value;
@@ -221,7 +221,7 @@ export class Readback {
   async #inTurn<T>(left: number, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
     else {
-      const end = any(signal, AbortSignal.timeout(Math.max(left, 0)));
+      const end = any(signal, AbortSignal.timeout(Math.ceil(Math.max(left, 0))));
       await new Promise<void>((resolve, reject) => {
         const stop = () => {
           this.#queue.delete(go);
