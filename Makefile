@@ -100,7 +100,7 @@ clients: clients-typescript clients-python ## build and test the packages for Ty
 
 .PHONY: clients-typescript
 clients-typescript: build clients/typescript/node_modules/.package-lock.json
-	cd clients/typescript && npm run --silent build && npm test --silent
+	cd clients/typescript && npm run --silent build && npm test --silent && npm run --silent frameworks
 
 clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
 	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline

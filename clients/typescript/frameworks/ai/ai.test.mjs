@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { generateText, isStepCount, tool } from "ai";
+import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
+import { model } from "./build/model.js";
+
+test("the plain tool charges twice, the verified one once", (t) => beforeAndAfter(t, "ai", { effects: 2, lost: 1 }));
+
+const go = (tools, model, messages) => generateText({ model, tools, messages, stopWhen: isStepCount(9) });
+const begin = [{ role: "user", content: "Charge for the orders." }];
+const approved = (result, yes = true) => [...begin, ...result.response.messages,
+  { role: "tool", content: result.content.filter((part) => part.type === "tool-approval-request").map(({ approvalId }) => ({ type: "tool-approval-response", approvalId, approved: yes })) }];
+/** What the model got from its first call. */
+const result = (model) => model.doGenerateCalls[0].prompt.find(({ role }) => role === "tool").content[0].output.value;
+
+test("a held write is an approval request, and an approval in the SDK sends nothing", async (t) => {
+  const w = await place(t, held);
+  const { charge_card } = await program("ai", "verified");
+  const stopped = await go({ charge_card }, model(["A-1"]), begin);
+  assert.equal(stopped.content.at(-1).type, "tool-approval-request");
+  const resume = async () => {
+    const resumed = model(["A-1"]);
+    await go({ charge_card }, resumed, approved(stopped));
+    return result(resumed);
+  };
+  const early = await resume();
+  assert.deepEqual([early.status, early.verified, await w.effects("A-1")], ["held", false, 0]);
+  await w.approve(early.id);
+  const done = await resume();
+  assert.deepEqual([done.id, done.status, done.verified, await w.effects("A-1")], [early.id, "verified", true, 1]);
+});
+
+test("a tool's own approval comes before the write is declared", async (t) => {
+  const w = await place(t);
+  const { Readback, verified } = await import("./node_modules/readback/dist/ai.js");
+  const { charge_card } = await program("ai", "plain");
+  const rb = new Readback();
+  const write = rb.tool({ destination: "orders", kind: "order", write: "create", tool: "charge_card", key: ["order_id"], operation: (o) => `charge:${o.order_id}` });
+  const asks = tool(verified({ ...charge_card, needsApproval: true }, write));
+  const stopped = await go({ charge_card: asks }, model(["A-1"]), begin);
+  assert.equal(stopped.content.at(-1).type, "tool-approval-request");
+  assert.equal(await w.effects("A-1"), 0);
+  await go({ charge_card: asks }, model(["A-1"]), approved(stopped, false));
+  assert.equal(await w.effects("A-1"), 0);
+  await go({ charge_card: asks }, model(["A-1"]), approved(stopped));
+  assert.equal(await w.effects("A-1"), 1);
+});

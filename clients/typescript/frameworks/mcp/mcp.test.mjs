@@ -1,0 +1,78 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { beforeAndAfter, held, place } from "../wrapper.mjs";
+import { verified } from "./node_modules/readback/dist/mcp.js";
+import { shop, tools } from "./shop.mjs";
+
+test("the plain client charges twice, the verified one once", async (t) => {
+  await shop(t, 0);
+  await beforeAndAfter(t, "mcp", { effects: 2, lost: 1, options: { config: tools() } });
+});
+
+/** A client of readback's MCP server. */
+async function connected(t, w, { capabilities = {}, fetch } = {}) {
+  const client = new Client({ name: "clerk", version: "1.0.0" }, { capabilities });
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${w.url}/mcp`), { fetch, requestInit: { headers: { Authorization: `Bearer ${w.agent}` } } }));
+  t.after(() => client.close());
+  return client;
+}
+
+const order = { name: "create_order", arguments: { order_id: "A-1", amount_cents: 1999 } };
+
+test("a held write is an elicitation, and its answer sends nothing", async (t) => {
+  const w = await place(t, { config: tools() + held.config });
+  const client = await connected(t, w, { capabilities: { elicitation: { url: {} } } });
+  const shown = [];
+  client.setRequestHandler(ElicitRequestSchema, ({ params }) => {
+    shown.push(params);
+    return { action: "accept" };
+  });
+  const calls = verified(client, { workflow: "invoices-7" });
+  const { structuredContent: stopped } = await calls.callTool(order);
+  assert.deepEqual([stopped.status, stopped.verified, shown.length, shown[0]?.mode], ["held", false, 1, "url"]);
+  assert.equal(await w.effects("A-1"), 0);
+  await w.approve(stopped.id);
+  const { structuredContent: done } = await verified(client, { workflow: "invoices-7" }).callTool(order); // it starts again
+  assert.deepEqual([done.id, done.status, await w.effects("A-1")], [stopped.id, "verified", 1]);
+});
+
+test("a call whose answer is lost is made again under its name; the next call is another one", async (t) => {
+  const w = await place(t, { config: tools({ operation: false }) });
+  let lost = 0;
+  const client = await connected(t, w, { fetch: async (url, init) => {
+    const response = await fetch(url, init);
+    if (!init?.body?.includes("tools/call") || lost++ > 0) return response;
+    await response.text();
+    throw new TypeError("fetch failed");
+  } });
+  const calls = verified(client, { workflow: "invoices-7" });
+  const { structuredContent: first } = await calls.callTool(order);
+  const { structuredContent: second } = await calls.callTool({ ...order, arguments: { ...order.arguments, order_id: "A-2" } });
+  assert.deepEqual([first.status, second.status, lost], ["verified", "verified", 3]);
+  assert.notEqual(first.id, second.id);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
+});
+
+test("an error of the server is no lost answer, and no answer at all is a result", async (t) => {
+  const w = await place(t, { config: tools() });
+  let away = false;
+  const client = await connected(t, w, { fetch: (url, init) => (away ? Promise.reject(new TypeError("fetch failed")) : fetch(url, init)) });
+  const calls = verified(client, { workflow: "invoices-7" });
+  await assert.rejects(calls.callTool({ name: "no_such_tool", arguments: {} }), { code: -32602 });
+  away = true;
+  const { structuredContent } = await calls.callTool(order);
+  assert.deepEqual([structuredContent.status, structuredContent.verified], ["not_known", false]);
+});
+
+test("a client of another server repeats nothing", async (t) => {
+  const w = await place(t);
+  await shop(t, 0);
+  const client = new Client({ name: "clerk", version: "1.0.0" });
+  await client.connect(new StreamableHTTPClientTransport(new URL(process.env.SHOP_MCP_URL)));
+  t.after(() => client.close());
+  await assert.rejects(verified(client, { workflow: "invoices-7" }).callTool(order), /not connected to a readback server/);
+  assert.equal(await w.effects("A-1"), 0);
+});

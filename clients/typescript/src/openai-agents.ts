@@ -1,0 +1,42 @@
+import type { Run, ToolResult } from "./tool.js";
+import { type Verified, waits, type WriteTool } from "./wrapper.js";
+
+export { Readback } from "./client.js";
+
+interface RunContext {
+  context: unknown;
+}
+
+type Approval = boolean | ((context: any, args: any, callId?: string) => Promise<boolean>);
+
+/** What this replaces in the options of a tool of the OpenAI Agents SDK. */
+export interface Replaced {
+  needsApproval: (context: any, args: any, callId?: string) => Promise<boolean>;
+  execute: (args: any, context?: RunContext, details?: { signal?: AbortSignal }) => Promise<ToolResult>;
+}
+
+/**
+ * Makes a tool of the OpenAI Agents SDK whose write readback makes: tool(verified({…}, rb.tool({…}))).
+ * The tool's own execute is not called. run names the run from the context that the program gives to
+ * the runner; without it the operation is the whole name of a write.
+ *
+ * While a reviewer must decide, the run has an interruption. Approving it continues the run and
+ * declares the same write again. It decides nothing: the reviewer does that at readback.
+ */
+export function verified<T extends object>(tool: T, write: WriteTool, run: (context: any) => Run = () => ({})): Verified<T, Replaced> {
+  const execute: Replaced["execute"] = (args, context, details) => {
+    const named = run(context?.context);
+    return write(args, { ...named, signal: details?.signal ?? named.signal });
+  };
+  const { needsApproval: asks, inputGuardrails = [] } = tool as { needsApproval?: Approval; inputGuardrails?: unknown[] };
+  return {
+    ...tool,
+    outputSchema: undefined,
+    execute,
+    needsApproval: async (context, args, callId) => {
+      if (await (typeof asks === "function" ? asks(context, args, callId) : asks)) return true;
+      // Guardrails of the tool run after this, and must see a call before it has an effect.
+      return inputGuardrails.length === 0 && waits(await execute(args, context));
+    },
+  };
+}

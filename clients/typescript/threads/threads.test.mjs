@@ -1,0 +1,29 @@
+// The public reports of docs/guide/threads.md: what the program does before, and with readback.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { listings } from "../frameworks/listings.mjs";
+import { shop, tools } from "../frameworks/mcp/shop.mjs";
+import { beforeAndAfter } from "../frameworks/wrapper.mjs";
+
+const threads = {
+  "openai-agents-python-4254": { effects: 2, lost: 1 },
+  "crewAI-5802": { effects: 2 },
+  "langgraph-6208": { effects: 3 },
+  "agent-framework-3938": { effects: 2 },
+  "trigger.dev-4627": { effects: 2 },
+  "vercel-workflow-3553": { effects: 2 },
+  "vercel-workflow-2675": { effects: 2 },
+  "google_workspace_mcp-997": { effects: 4, lost: 3, options: { config: tools() } },
+};
+
+for (const [name, thread] of Object.entries(threads)) {
+  test(name, async (t) => {
+    if (name === "google_workspace_mcp-997") await shop(t, 3);
+    await beforeAndAfter(t, name, thread);
+  });
+}
+
+test("each program of the pages is tested", () => {
+  const wrappers = ["ai", "langgraph", "mastra", "mcp", "openai-agents"];
+  assert.deepEqual(listings().map(({ name }) => name).sort(), [...Object.keys(threads), ...wrappers].sort());
+});
