@@ -26,7 +26,8 @@ func (p *place) python(script, text string, args ...string) *exec.Cmd {
 	return exec.CommandContext(p.t.Context(), interpreter, append([]string{p.file(script, text)}, args...)...)
 }
 
-// driven is a block of the page, called by a driver of testdata.
+// driven is a block of the page, called by a driver of testdata, with the package in place of
+// readback.py, and the stubs of the frameworks that the package's tests have.
 func (p *place) driven(blockName, driver string, args ...string) *exec.Cmd {
 	p.t.Helper()
 	p.file("page.py", block(p.t, blockName))
@@ -34,7 +35,7 @@ func (p *place) driven(blockName, driver string, args ...string) *exec.Cmd {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return p.python(driver, string(text), args...)
+	return exec.CommandContext(p.t.Context(), need.Program(p.t, "python3"), append([]string{p.file(driver, string(text))}, args...)...)
 }
 
 // says runs a program to its end and returns what it printed, errors included.

@@ -154,12 +154,13 @@ func (p *place) run(cmd *exec.Cmd) (out, errs string, err error) {
 }
 
 func (p *place) prepare(cmd *exec.Cmd) {
-	standins, err := filepath.Abs("testdata/standins")
+	client, err := filepath.Abs("../../clients/python")
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	modules := filepath.Join(client, "src") + string(os.PathListSeparator) + filepath.Join(client, "tests", "stubs")
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONPATH="+standins, "PYTHONDONTWRITEBYTECODE=1",
+	cmd.Env = append(os.Environ(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"), "PYTHONPATH="+modules, "PYTHONDONTWRITEBYTECODE=1",
 		"READBACK_URL="+p.url, "READBACK_TOKEN="+p.token, "READBACK_CONFIG="+p.config, "SHOP_URL="+p.shop)
 }
 

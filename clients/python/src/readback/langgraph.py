@@ -12,18 +12,17 @@ from ._client import AsyncClient, Client
 from ._place import Place, current
 from ._tool import ends, late, named, results, shaped
 
-# A pass of a node, and the place that counts its calls. LangGraph runs each pass in a context of its own.
+# The configuration of a pass of a node, and the place that counts its calls. Each pass, also a retry,
+# has a configuration object of its own: a count that a retry continued would make its writes anew.
 passes: ContextVar[Optional[Tuple[Any, Place[Any]]]] = ContextVar("readback.langgraph", default=None)
 
 
 @contextmanager
 def node(client: Any) -> Iterator[None]:
     from langgraph.config import get_config
-    config = get_config()
-    of = config["configurable"].get("thread_id"), config["metadata"]["langgraph_node"], config["configurable"].get("checkpoint_ns")
-    kept = passes.get()
-    if kept is None or kept[0] != of:
-        kept = (of, Place(client._at, str(of[0] or ""), of[1]))
+    config, kept = get_config(), passes.get()
+    if kept is None or kept[0] is not config:
+        kept = config, Place(client._at, config["configurable"].get("thread_id") or "", config["metadata"]["langgraph_node"])
         passes.set(kept)
     token = current.set(kept[1])
     try:

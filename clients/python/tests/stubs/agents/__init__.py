@@ -54,7 +54,7 @@ def function_tool(function=None, *, needs_approval=False):
 @dataclass
 class Agent:
     name: str
-    model: Any
+    model: Any = None
     tools: List[Any] = field(default_factory=list)
     tool_use_behavior: Any = "run_llm_again"
 

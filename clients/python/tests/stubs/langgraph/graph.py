@@ -2,6 +2,7 @@ import asyncio
 import inspect
 from contextvars import copy_context
 
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import current
 from langgraph.types import Command, GraphInterrupt, Interrupt, RetryPolicy
 
@@ -40,8 +41,9 @@ class Graph:
     def __init__(self, builder, checkpointer):
         self.builder, self.checkpointer = builder, checkpointer
 
-    def invoke(self, given, config):
-        thread, saver = config["configurable"]["thread_id"], self.checkpointer
+    def invoke(self, given, config=None):
+        config = config or current.get()  # a graph within a node
+        thread, saver = config["configurable"]["thread_id"], self.checkpointer or InMemorySaver()
         if isinstance(given, dict):
             before = saver.threads.get(thread)
             saver.put(thread, ({**(before[0] if before else {}), **given}, Task(thread, self.builder.edges[START], before[1].step + 1 if before else 1)))
@@ -60,15 +62,19 @@ class Graph:
             state, task = after, to
         return state
 
+    async def ainvoke(self, given, config=None):
+        return await asyncio.to_thread(self.invoke, given, config)
+
     def attempt(self, task, state, config):
         """Runs a node, and again from its first line after an exception that its policy retries."""
         action, policy = self.builder.nodes[task.name]
-        full = {"metadata": {"langgraph_node": task.name, "langgraph_step": task.step},
-                "configurable": {**config["configurable"], "checkpoint_ns": f"{task.name}:{task.step}", "__task__": task}}
+        context = copy_context()
         for attempt in range(1, policy.max_attempts + 1):
             task.asked = 0
             try:
-                return copy_context().run(self.call, action, state, full)
+                return context.run(self.call, action, state, {
+                    "metadata": {"langgraph_node": task.name, "langgraph_step": task.step},
+                    "configurable": {**config["configurable"], "checkpoint_ns": f"{task.name}:{task.step}", "__task__": task}})
             except GraphInterrupt:
                 raise
             except Exception as e:

@@ -1,1 +1,0 @@
-RunnableConfig = dict
