@@ -8,18 +8,19 @@
 //	store, err := sqlite.Open(ctx, "once.db", nil)      // one machine
 //	store, err := postgres.Open(ctx, dsn, nil)          // many machines
 //	store, err := postgres.Open(ctx, "", &postgres.Options{Pool: pool})
+//	store, err := sqlite.OpenDB(ctx, db, nil)           // a *sql.DB, also postgres.OpenDB
 //
 // # A process that dies
 //
-// Call Do again with the same key: it continues. If something may have been sent, it calls Find,
-// and never Send. Nothing continues by itself: there is no worker. Whatever repeats the caller (a
-// queue, a job, a user) repeats Do.
+// Call Do again with the same key: it continues. If something may have been sent, it reads with Find,
+// and sends only if it is certain that nothing was applied and nothing will be. Nothing continues by
+// itself, since there is no worker: whatever repeats the caller (a queue, a job, a user) repeats Do.
 //
 // # A write that needs a reviewer
 //
-// Where no read can show what happened, the status is review, and every Do returns the same until
-// a person has looked at the destination and called [Decide]. `readback review` with the same
-// ledger lists such writes, and can accept or abandon them.
+// Where no read shows for certain what happened, the status is review. Every Do reads once more when
+// that is due; otherwise it stays so until a person has looked at the destination and called
+// [Decide]. `readback review` with the same ledger lists such writes, and can accept or abandon them.
 //
 // The package makes no updates, deletions or undos, and does not split one effect into several:
 // package engine with a connector does, and package saga has several writes done or undone.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -119,7 +120,55 @@ func Open(ctx context.Context, dsn string, o *Options) (*Ledger, error) {
 	return l, nil
 }
 
-// connect returns a pool whose connections all lead to a primary.
+// OpenDB is Open for the database that db has open with pgx's driver (pgx/v5/stdlib). The ledger has
+// connections of its own, with the address and the login of one of db's, and Close leaves db open. A
+// login that changes needs Open with [Options.Login].
+func OpenDB(ctx context.Context, db *sql.DB, o *Options) (*Ledger, error) {
+	config, err := configOf(ctx, db)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ledger.ErrUnavailable, err)
+	}
+	pool, err := connectWith(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	own := Options{}
+	if o != nil {
+		own = *o
+	}
+	own.Pool = pool
+	l, err := Open(ctx, "", &own)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	l.close = sync.OnceFunc(pool.Close)
+	return l, nil
+}
+
+// configOf returns the configuration of a pool like that of a database.
+func configOf(ctx context.Context, db *sql.DB) (*pgxpool.Config, error) {
+	config, err := pgxpool.ParseConfig("")
+	if err != nil {
+		return nil, err
+	}
+	config.MaxConns = defaultConns
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }() // it goes back to its pool
+	return config, conn.Raw(func(c any) error {
+		of, ok := c.(interface{ Conn() *pgx.Conn })
+		if !ok {
+			return fmt.Errorf("the database has connections of type %T; want those of github.com/jackc/pgx/v5/stdlib, or Open with a DSN", c)
+		}
+		config.ConnConfig = of.Conn().Config()
+		return nil
+	})
+}
+
+// connect returns a pool for a DSN.
 func connect(ctx context.Context, dsn string, login func(context.Context) (string, func(), error)) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
@@ -128,11 +177,16 @@ func connect(ctx context.Context, dsn string, login func(context.Context) (strin
 	if !strings.Contains(dsn, "pool_max_conns") {
 		config.MaxConns = defaultConns
 	}
-	if config.ConnConfig.ValidateConnect == nil {
-		config.ConnConfig.ValidateConnect = primary
-	}
 	if login != nil {
 		config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) error { return logIn(ctx, c, login) }
+	}
+	return connectWith(ctx, config)
+}
+
+// connectWith returns a pool whose connections all lead to a primary.
+func connectWith(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+	if config.ConnConfig.ValidateConnect == nil {
+		config.ConnConfig.ValidateConnect = primary
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {

@@ -15,12 +15,14 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sync"
 	"time"
 
@@ -96,6 +98,25 @@ func (l *Ledger) KeepByDefault(keep func(ledger.Record) (ledger.Record, error)) 
 func (l *Ledger) KeyDigests() ledger.KeyDigests { return l.keeping.Digests }
 
 var _ ledger.Ledger = (*Ledger)(nil)
+
+// OpenDB is Open for the file of the main database that db has open, which then holds the caller's
+// tables and those of the ledger. The ledger has connections of its own, and Close leaves db open. The
+// driver of db must be modernc.org/sqlite: two copies of SQLite in one process break each other's
+// locks.
+func OpenDB(ctx context.Context, db *sql.DB, o *Options) (*Ledger, error) {
+	const driver = "modernc.org/sqlite"
+	if t := reflect.TypeOf(db.Driver()); t.Kind() != reflect.Pointer || t.Elem().PkgPath() != driver {
+		return nil, fmt.Errorf("%w: the driver of the database is a %v; want that of %s, or Open with the file in a process without another copy of SQLite", ledger.ErrUnavailable, t, driver)
+	}
+	var path string
+	if err := db.QueryRowContext(ctx, "SELECT file FROM pragma_database_list WHERE name = 'main'").Scan(&path); err != nil {
+		return nil, fmt.Errorf("%w: which file the database has open: %w", ledger.ErrUnavailable, err)
+	}
+	if path == "" {
+		return nil, fmt.Errorf("%w: the database is in memory or temporary; want one in a file", ledger.ErrUnavailable)
+	}
+	return Open(ctx, path, o)
+}
 
 // Open opens the ledger in the file at path, and creates or upgrades it. The
 // directory must exist. It fails with [ledger.ErrUnavailable],
