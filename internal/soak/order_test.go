@@ -106,7 +106,7 @@ func TestOrderOfTwoProcesses(t *testing.T) {
 // lose makes the destination lose its next answer to an update of a record.
 func (s *scene) lose(record string) {
 	s.t.Helper()
-	fault := string(orders.LostAnswer) + ",op=update,times=1,order=" + record
+	fault := string(orders.LostAnswer) + ",op=update,times=1,key=" + record
 	client := &http.Client{Timeout: patience}
 	for {
 		req, err := http.NewRequestWithContext(s.ctx, http.MethodPut, s.url+"/faults", strings.NewReader(fault))

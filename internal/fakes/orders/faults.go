@@ -1,11 +1,9 @@
 package orders
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/readback-go/readback/readbacktest/fault"
@@ -165,41 +163,11 @@ func (w *World) dial(op Op) bool {
 	return len(w.faults.All(fault.Request{Op: op, Write: op != OpRead}, Unreachable)) == 0
 }
 
-// ParseFault reads a fault in the form of flags and the control endpoint: the kind, then any of
-// op, order, skip, times, chance, delay, field and how, for example
-// "late-commit,op=create,times=2,delay=3s". op may occur more than once.
+// ParseFault reads a fault of the destination in the form of [fault.Parse]; its key is an order_id.
 func ParseFault(s string) (Fault, error) {
-	name, rest, _ := strings.Cut(strings.TrimSpace(s), ",")
-	f := Fault{Kind: FaultKind(name)}
-	for part := range strings.SplitSeq(rest, ",") {
-		if part == "" {
-			continue
-		}
-		key, value, _ := strings.Cut(strings.TrimSpace(part), "=")
-		var err error
-		switch key {
-		case "op":
-			f.Ops = append(f.Ops, Op(value))
-		case "order":
-			f.Key = value
-		case "skip":
-			f.Skip, err = strconv.Atoi(value)
-		case "times":
-			f.Times, err = strconv.Atoi(value)
-		case "chance":
-			f.Chance, err = strconv.ParseFloat(value, 64)
-		case "delay":
-			f.Delay, err = time.ParseDuration(value)
-		case "field":
-			f.Field = value
-		case "how":
-			f.How = value
-		default:
-			err = errors.New("want op, order, skip, times, chance, delay, field or how")
-		}
-		if err != nil {
-			return Fault{}, fmt.Errorf("%w %q: %s: %w", ErrFault, s, key, err)
-		}
+	f, err := fault.Parse(s)
+	if err != nil {
+		return Fault{}, err
 	}
 	return f, check(f, Options{})
 }

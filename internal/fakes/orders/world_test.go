@@ -318,7 +318,7 @@ func TestParseFault(t *testing.T) {
 		Kind: orders.LateCommit, Ops: []orders.Op{orders.OpCreate, orders.OpDelete}, Key: "A-1",
 		Skip: 1, Times: 2, Chance: 0.5, Delay: 3 * time.Second,
 	}
-	got, err := orders.ParseFault(" late-commit,op=create,op=delete,order=A-1,skip=1,times=2,chance=0.5,delay=3s\n")
+	got, err := orders.ParseFault(" late-commit,op=create,op=delete,key=A-1,skip=1,times=2,chance=0.5,delay=3s\n")
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
