@@ -67,7 +67,8 @@
 //     [github.com/readback-go/readback/receipt]: signed statements of what was observed.
 //     [github.com/readback-go/readback/signing]: the keys of both.
 //   - [github.com/readback-go/readback/readbacktest]: faults, kills and replays for the tests of
-//     your own programs; readbacktest/fault is its fault model, internal/chaos its proxy.
+//     your own programs; readbacktest/fault is its fault model, internal/chaos its proxy,
+//     which the command chaos serves.
 //
 // The folder adapters has a module for each workflow engine, such as adapters/temporal: a step of
 // the engine is a write. docs/guide/engines.md describes them. internal/messages is what the

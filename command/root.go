@@ -48,7 +48,7 @@ func (a *app) root() *cobra.Command {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"start", "Start:", []*cobra.Command{a.devCommand(), a.initCommand(), a.doctorCommand(), a.demoCommand()}},
+		{"start", "Start:", []*cobra.Command{a.devCommand(), a.initCommand(), a.doctorCommand(), a.demoCommand(), a.chaosCommand()}},
 		{"writes", "Writes:", []*cobra.Command{a.submitCommand(), a.showCommand(), a.listCommand(), a.reviewCommand(), a.resumeCommand(), a.sagaCommand(), a.operationCommand(), a.workflowCommand(), a.receiptCommand()}},
 		{"run", "Run a server:", []*cobra.Command{a.serveCommand(), a.workCommand(), a.mcpCommand(), a.statusCommand(), a.stopCommand(), a.releaseCommand(), a.stopsCommand(), a.recoverCommand(), a.tokenCommand(), a.healthcheckCommand()}},
 		{"destinations", "Destinations:", []*cobra.Command{a.destinationsCommand(), a.catalogCommand(), a.declaredCommand(), a.contractCommand(), a.probeCommand(), a.evalCommand(), a.reconcileCommand(), a.policyCommand()}},

@@ -154,7 +154,7 @@ var commandLines = map[string][]string{
 // notAsked is why a command is not among them.
 var notAsked = map[string]string{
 	"serve": "is what all of this is asked of", "work": "the same work as that of serve", "mcp": "the same tools as those of /mcp",
-	"demo": "has a world of its own", "dev": "likewise", "exit-codes": "is a topic of help", "simulated-orders": "is a destination", "probe": "writes samples of its own", "init": "writes the template",
+	"demo": "has a world of its own", "chaos": "reads no ledger, and prints an address", "dev": "likewise", "exit-codes": "is a topic of help", "simulated-orders": "is a destination", "probe": "writes samples of its own", "init": "writes the template",
 	"catalog": "prints what comes with the program", "contract": "reads contracts alone", "destination": "reads declarations alone", "healthcheck": "asks whether a server answers",
 	"policy check": "reads rules alone", "recover": "its reason is cleaned as that of a stop is, and it prints references and stamps alone", "stop": "its reason is that of the door's, and stops shows it", "release": "likewise", "operation release": "its reason is that of the door's",
 	"saga check": "refusals are those of saga run", "saga run": "the same plans as those of the door", "saga resume": "carries on as serve does", "saga cancel": "its reason is that of the door's",

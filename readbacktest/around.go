@@ -27,8 +27,8 @@ func Around(tb testing.TB, conn connectors.Connector, o Options) *Link {
 	if conn == nil {
 		tb.Fatalf("readbacktest: Around has no connector")
 	}
-	o = checked(tb, o)
-	return &Link{Log: newLog(tb, chaos.NewLog(o)), conn: conn, past: chaos.Past[read]{On: o.Lags()}}
+	log := chaos.NewLog(checked(tb, o))
+	return &Link{Log: newLog(tb, log), conn: conn, past: chaos.Past[read]{Log: log}}
 }
 
 // Connector is the connector with its faults: each write, and each read, is a call. It checks,

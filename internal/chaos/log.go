@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/readbacktest/fault"
@@ -66,6 +67,7 @@ type Log struct {
 	calling Traffic // calls in progress
 
 	faults *fault.Schedule
+	lags   atomic.Bool // a lagging read can happen
 
 	mu    sync.Mutex
 	calls []*Call
@@ -87,8 +89,9 @@ func (h *held) lands(c Call) bool {
 // NewLog returns an empty log. The options are checked.
 func NewLog(o Options) *Log {
 	l := &Log{Options: o, began: time.Now(), faults: fault.NewSchedule(Forms, o.Seed)}
+	l.lags.Store(slices.Contains(o.Kinds, fault.LaggingRead))
 	for _, f := range o.Script {
-		_ = l.faults.Set(f) // Options.Checked has checked it
+		_ = l.Set(f) // Options.Checked has checked it
 	}
 	return l
 }
@@ -98,6 +101,9 @@ func NewLog(o Options) *Log {
 func (l *Log) Set(f fault.Fault) error {
 	if err := Check(f); err != nil {
 		return err
+	}
+	if f.Kind == fault.LaggingRead {
+		l.lags.Store(true)
 	}
 	return l.faults.Set(f)
 }

@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/readback-go/readback/readbacktest/fault"
@@ -67,7 +66,7 @@ func (o Options) Checked() (Options, error) {
 		}
 	}
 	if o.Chance < 0 || o.Chance > 1 {
-		return o, fmt.Errorf("Chance is %v; want a number in (0, 1]", o.Chance)
+		return o, fmt.Errorf("the option Chance is %v; want a number in (0, 1]", o.Chance)
 	}
 	if o.Chance == 0 {
 		o.Chance = defaultChance
@@ -85,12 +84,6 @@ func (o Options) Checked() (Options, error) {
 		o.Phantom = http.HandlerFunc(echo)
 	}
 	return o, nil
-}
-
-// Lags reports whether a lagging read can happen.
-func (o Options) Lags() bool {
-	return slices.Contains(o.Kinds, fault.LaggingRead) ||
-		slices.ContainsFunc(o.Script, func(f fault.Fault) bool { return f.Kind == fault.LaggingRead })
 }
 
 func writesByMethod(r *http.Request) bool {

@@ -23,7 +23,7 @@ const (
 // Past keeps the answers of reads before each write. The state does not change in between, except
 // by other ways.
 type Past[A any] struct {
-	On bool // whether they are needed
+	Log *Log // its faults say whether they are needed
 
 	mu        sync.Mutex
 	questions []string
@@ -40,7 +40,7 @@ type state[A any] struct {
 
 // Know records a question, which is asked before each later write.
 func (p *Past[A]) Know(question string, ask func(context.Context) A) {
-	if !p.On {
+	if !p.Log.lags.Load() {
 		return
 	}
 	p.mu.Lock()
@@ -57,7 +57,7 @@ func (p *Past[A]) Know(question string, ask func(context.Context) A) {
 
 // Keep asks all questions, before a write reaches the target.
 func (p *Past[A]) Keep(ctx context.Context, n int) {
-	if !p.On {
+	if !p.Log.lags.Load() {
 		return
 	}
 	p.mu.Lock()

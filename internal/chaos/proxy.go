@@ -34,7 +34,8 @@ type Proxy struct {
 
 // NewProxy returns a proxy before a target: a handler, or [Forward]. The options are checked.
 func NewProxy(target http.Handler, o Options) *Proxy {
-	p := &Proxy{Log: NewLog(o), target: wire.Transport(target, nil), phantom: wire.Transport(o.Phantom, nil), past: Past[answer]{On: o.Lags()}}
+	log := NewLog(o)
+	p := &Proxy{Log: log, target: wire.Transport(target, nil), phantom: wire.Transport(o.Phantom, nil), past: Past[answer]{Log: log}}
 	for _, r := range o.Watch {
 		p.know(r, nil)
 	}

@@ -1,0 +1,184 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/readback-go/readback/internal/access"
+	"github.com/readback-go/readback/internal/chaos"
+	"github.com/readback-go/readback/internal/config"
+	"github.com/readback-go/readback/internal/httpapi"
+)
+
+// chaosHeaderTime bounds the header of a request: a client on this machine sends it at once.
+const chaosHeaderTime = 10 * time.Second
+
+// chaosSettings are the flags of `readback chaos`.
+type chaosSettings struct {
+	target, listen, key string
+	faults              []string
+	seed                uint64
+	patience            time.Duration
+}
+
+func (a *app) chaosCommand() *cobra.Command {
+	var s chaosSettings
+	cmd := &cobra.Command{
+		Use:   "chaos --target URL",
+		Short: "Lose responses before an HTTP API, and count the effects, for tests in any language",
+		Long: `Serve a proxy before an HTTP API, for a test of a program that writes. It loses
+responses, delays, repeats or drops requests, and counts what reached the API. Point the
+program at the printed address instead of the API.
+
+A fault is a kind and, after commas, which requests it meets:
+  lost-answer,nth=1                    the first write is applied; its answer is lost
+  lost-answer,op=POST /charges,times=2 the next two of these
+  unavailable,chance=0.2               each fifth write, by --seed
+  late-commit,key=A-1,delay=2s         no answer, and it arrives later
+Kinds: ` + strings.Join(chaosKinds(), ", ") + `.
+
+A test sets faults and counts effects over HTTP, at the printed address:
+  POST   /_chaos/faults    a fault, or one a line, for later requests
+  DELETE /_chaos/faults    no more faults
+  GET    /_chaos/effects   ?method=POST&path=/charges&key=A-1: {"effects": 1, "sends": 2, …}
+  DELETE /_chaos           forget all calls, and begin again with the faults of --fault
+
+It listens on this machine only, and ends with SIGTERM, SIGINT or the end of a pipe on
+standard input: start it with such a pipe, and it ends with the test, however that ends.`,
+		Args: cobra.NoArgs,
+		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return 0, a.chaos(ctx, s) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.target, "target", "", "the address of the API, such as http://127.0.0.1:3000")
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "where to listen on this machine, host:port; port 0 takes a free one")
+	flags.StringArrayVar(&s.faults, "fault", nil, `a fault, for example "lost-answer,nth=1"; may be repeated`)
+	flags.StringVar(&s.key, "key", "", `the business key, as a JSON pointer into request bodies, for example /order_id; a form field or query parameter of its last name otherwise (default method and path)`)
+	flags.Uint64Var(&s.seed, "seed", 1, "decides about faults with a chance")
+	flags.DurationVar(&s.patience, "patience", time.Second, "after how long a request that gets no answer is cut")
+	_ = cmd.RegisterFlagCompletionFunc("fault", byName(chaosKinds)) // the flag exists
+	return cmd
+}
+
+func chaosKinds() []string {
+	var all []string
+	for _, k := range chaos.Forms.Except() {
+		all = append(all, string(k))
+	}
+	return all
+}
+
+func (a *app) chaos(ctx context.Context, s chaosSettings) error {
+	target, err := url.Parse(s.target)
+	switch {
+	case s.target == "":
+		return usagef("--target is missing; want the address of the API, such as http://127.0.0.1:3000")
+	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+		return usagef("--target is no address; want one such as http://127.0.0.1:3000")
+	case s.patience <= 0:
+		return usagef("--patience is %s; want more than 0", s.patience)
+	case s.seed == 0:
+		return usagef("--seed is 0; want 1 or more")
+	case s.key != "" && (s.key == "/" || !strings.HasPrefix(s.key, "/")):
+		return usagef("--key is %q; want a JSON pointer such as /order_id", s.key)
+	}
+	script, err := chaos.HTTP.Faults(s.faults)
+	if err != nil {
+		return usagef("--fault: %w", err)
+	}
+	o := chaos.Options{Seed: s.seed, Script: script, Patience: s.patience}
+	if s.key != "" {
+		o.Key = chaos.KeyAt(s.key)
+	}
+	if o, err = o.Checked(); err != nil {
+		return err
+	}
+	var proxy atomic.Pointer[chaos.Proxy]
+	control := chaos.NewServer(chaos.HTTP, func() *chaos.Log {
+		p := chaos.NewProxy(chaos.Forward(target), o)
+		proxy.Store(p)
+		return p.Log
+	})
+	passed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { proxy.Load().ServeHTTP(w, r) })
+	l, err := listenForChaos(ctx, s.listen)
+	if err != nil {
+		return err
+	}
+	if err := a.chaosAt(a.stdout, l.Addr()); err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return a.serveChaos(a.untilClosed(ctx), l, control, passed)
+}
+
+// listenForChaos listens on this machine only: a request to the proxy is one to its target.
+func listenForChaos(ctx context.Context, at string) (net.Listener, error) {
+	if !(config.Server{Listen: at}).Loopback() {
+		return nil, usagef("--listen is %q; want a port of this machine, such as 127.0.0.1:0", at)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen at %s; want another --listen, or port 0 for a free one: %w", at, err)
+	}
+	if !access.IsLocal(l.Addr().String()) { // localhost can have another address
+		return nil, errors.Join(usagef("--listen is %q, which is %s here; want 127.0.0.1:0", at, l.Addr()), l.Close())
+	}
+	return l, nil
+}
+
+// chaosAt prints where the proxy is, in one line.
+func (a *app) chaosAt(w io.Writer, at net.Addr) error {
+	address := "http://" + at.String()
+	if a.json {
+		return json.NewEncoder(w).Encode(map[string]string{"url": address, "control": address + chaos.Prefix})
+	}
+	_, err := fmt.Fprintln(w, address)
+	return err
+}
+
+// serveChaos serves the control requests and, below all other paths, the target, until ctx ends.
+func (a *app) serveChaos(ctx context.Context, l net.Listener, control *chaos.Server, target http.Handler) error {
+	below := httpapi.Local(control.Control())
+	server := &http.Server{ReadHeaderTimeout: chaosHeaderTime, ErrorLog: slog.NewLogLogger(a.handler("").WithGroup("http"), slog.LevelDebug), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == chaos.Prefix || strings.HasPrefix(r.URL.Path, chaos.Prefix+"/"):
+			below.ServeHTTP(w, r)
+		case !access.IsLocal(r.Host): // a page whose name resolves to this machine
+			http.Error(w, "readback chaos serves this machine; want localhost or 127.0.0.1 as the host", http.StatusForbidden)
+		default:
+			target.ServeHTTP(w, r)
+		}
+	})}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })() // requests that hang by a fault are cut
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// untilClosed also ends when standard input ends, if that is a pipe: the process that started this
+// one has then ended or closed it. A terminal, a file or /dev/null says nothing about that.
+func (a *app) untilClosed(ctx context.Context) context.Context {
+	if f, ok := a.stdin.(*os.File); ok {
+		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+			return ctx
+		}
+	}
+	ctx, end := context.WithCancel(ctx)
+	go func() {
+		defer end()
+		_, _ = io.Copy(io.Discard, a.stdin) // any end is an end
+	}()
+	return ctx
+}
