@@ -4,6 +4,7 @@
 GO ?= go
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
+APIDIFF_VERSION := v0.0.0-20261113113407-e3970619a1a4
 BIN := $(CURDIR)/bin
 
 # Each module is built as its users build it: go.work is for editors.
@@ -180,6 +181,24 @@ $(BIN)/golangci-lint-$(LINT_VERSION):
 
 $(BIN)/govulncheck-$(VULN_VERSION):
 	GOBIN=$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+	@touch $@
+
+# The released API is in the repository's own history: a release is compared with no copy of it.
+.PHONY: api
+api: $(BIN)/apidiff-$(APIDIFF_VERSION) ## incompatible changes of public packages since the commit or tag in api.txt, which lists those that are meant
+	@set -e; old=$$(mktemp -d); trap 'rm -rf "$$old"' EXIT; \
+	base=$$(sed -n 's/^base //p' api.txt); \
+	git cat-file -e "$$base^{commit}" || { echo "api.txt compares with $$base, which this clone lacks: git fetch --unshallow --tags"; exit 1; }; \
+	git archive "$$base" | tar -x -C "$$old"; \
+	sed -n '/^base /q; p' api.txt >$(BIN)/api.txt; echo "base $$base" >>$(BIN)/api.txt; \
+	for m in . $(ADAPTERS:%=adapters/%); do test -d "$$old/$$m" || continue; \
+	  (cd "$$old/$$m" && $(BIN)/apidiff -m -w "$$old/export" "$$($(GO) list -m)") 2>"$$old/log" || { grep -v "^Ignoring" "$$old/log"; exit 1; }; \
+	  (cd $$m && $(BIN)/apidiff -m -incompatible "$$old/export" "$$($(GO) list -m)") 2>"$$old/log" >"$$old/changes" || { grep -v "^Ignoring" "$$old/log"; exit 1; }; \
+	  if [ -s "$$old/changes" ]; then (echo; echo "$$m"; cat "$$old/changes") >>$(BIN)/api.txt; fi; done; \
+	diff -u api.txt $(BIN)/api.txt || { echo "The public API differs from what api.txt lists. If that is meant: cp bin/api.txt api.txt, and write it into CHANGELOG.md."; exit 1; }
+
+$(BIN)/apidiff-$(APIDIFF_VERSION):
+	GOBIN=$(BIN) $(GO) install golang.org/x/exp/cmd/apidiff@$(APIDIFF_VERSION)
 	@touch $@
 
 .PHONY: site
