@@ -101,7 +101,7 @@ func (w *worker) round(ctx context.Context) (int, error) {
 			well := w.do(ctx, p)
 			<-w.free
 			if !well {
-				pause.For(ctx, restMost)
+				pause.For(ctx, restPause(p.Now.Sub(p.Created), restMost)) // it is due again at once
 			}
 		})
 	}
