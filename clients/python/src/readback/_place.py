@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import string
 import threading
 from collections import defaultdict
 from contextvars import ContextVar
@@ -73,9 +74,10 @@ def declares(function: Callable[..., Any], key: Sequence[str], operation: Option
              members: Mapping[str, Any]) -> Callable[..., Dict[str, Any]]:
     """Returns what makes an intent of a function's arguments, and of what the function returned."""
     signature = inspect.signature(function)
-    missing = [name for name in key if name not in signature.parameters]
+    named = [name.split(".")[0].split("[")[0] for _, name, _, _ in string.Formatter().parse(operation or "") if name is not None]
+    missing = [name for name in [*key, *named] if name not in signature.parameters]
     if missing or not key:
-        raise ValueError(f"key: {missing or 'it is empty'}; want parameters of {function.__name__}")
+        raise ValueError(f"key and operation: {missing or 'no key'}; want parameters of {function.__name__}")
 
     def declare(expect: Optional[Mapping[str, Any]], *args: Any, **kwargs: Any) -> Dict[str, Any]:
         bound = signature.bind(*args, **kwargs)

@@ -9,7 +9,7 @@ from typing import Any, Awaitable, Callable, Dict, Iterator, Mapping, Optional, 
 
 from ._client import AsyncClient
 from ._core import Result, Steps
-from ._outcome import Error, Outcome
+from ._outcome import Error, Outcome, Refused
 from ._place import current, declares
 
 Answer = Union[Outcome, Error]
@@ -61,6 +61,8 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
                 return outcome
         except Error as e:
             return e
+        except ValueError as e:  # a value of the model that no request can have: nothing was sent
+            return Refused({"title": str(e)})
 
     return ask
 
@@ -89,6 +91,8 @@ def results(ask: Callable[..., Outcome]) -> Callable[..., str]:
             return json.dumps(ask(*args, **kwargs).tool_result)
         except Error as e:
             return json.dumps(e.tool_result)
+        except ValueError as e:  # a value of the model that no request can have: nothing was sent
+            return json.dumps(Refused({"title": str(e)}).tool_result)
 
     return call
 
