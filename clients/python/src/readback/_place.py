@@ -80,6 +80,9 @@ def declares(function: Callable[..., Any], key: Sequence[str], operation: Option
         raise ValueError(f"key and operation: {missing or 'no key'}; want parameters of {function.__name__}")
 
     def declare(expect: Optional[Mapping[str, Any]], *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        if not (expect is None or isinstance(expect, Mapping)):
+            raise TypeError(f"{function.__name__} returned {type(expect).__name__}; want None or what is expected. "
+                            "A function that declares a write must not make it")
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
