@@ -10,7 +10,7 @@ from typing import Any, Awaitable, Callable, Dict, Iterator, Mapping, Optional, 
 from ._client import AsyncClient
 from ._core import Result, Steps
 from ._outcome import Error, Outcome, Refused
-from ._place import current, declares
+from ._place import Place, current, declares
 
 Answer = Union[Outcome, Error]
 
@@ -32,31 +32,28 @@ def late(client: Any, kind: Callable[[], Any], function: Callable[..., Any], dec
 
 
 @contextmanager
-def named(client: Any, workflow: Optional[str] = None, call: str = "") -> Iterator[None]:
-    """Names the write within by the workflow and the ID of the call, or by its operation alone.
-
-    Never by counting: a model's calls come in no fixed order. A call that the model repeats has
-    another ID, and its operation makes it the same write.
-    """
-    if workflow:
-        with client.workflow(workflow), client.step(call):
-            yield
-    else:
-        token = current.set(None)
-        try:
-            yield
-        finally:
-            current.reset(token)
+def within(place: Optional[Place[Any]]) -> Iterator[None]:
+    """Names the writes within by a place. Without one, each is named by its operation alone."""
+    token = current.set(place)
+    try:
+        yield
+    finally:
+        current.reset(token)
 
 
 def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow: Optional[Callable[[Any], str]],
           declaration: Mapping[str, Any]) -> Callable[..., Awaitable[Answer]]:
-    """Returns what declares the write of a call. It returns the outcome or the error, which a model gets as a result."""
+    """Returns what declares the write of a call. It returns the outcome or the error, which a model gets as a result.
+
+    The workflow and the ID of the call name the write, or the operation alone; never a count: a
+    model's calls come in no fixed order. A call that the model repeats has another ID, and its
+    operation makes it the same write.
+    """
     get = late(client, AsyncClient, function, declaration)
 
     async def ask(context: Any, call: Optional[str], *args: Any, **kwargs: Any) -> Answer:
         try:
-            with named(get(), workflow(context) if workflow else None, call or ""):
+            with within(Place(get()._at, workflow(context), call) if workflow else None):
                 outcome: Outcome = await get().verified(**declaration)(function)(*args, **kwargs)
                 return outcome
         except Error as e:
@@ -67,13 +64,13 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
     return ask
 
 
-def ends(client: Any, place: Callable[[Any], Any], interrupt: Callable[[Any], Any], function: Callable[..., Any],
+def ends(client: Any, place: Optional[Place[Any]], interrupt: Callable[[Any], Any], function: Callable[..., Any],
          declaration: Mapping[str, Any], args: Any, kwargs: Any) -> Steps[None]:
     """Declares the write of a call at a place, and again after each interrupt, until no reviewer must decide."""
     declare = declares(function, declaration["key"], declaration.get("operation"),
                        {"write": "create", **{name: value for name, value in declaration.items() if name not in ("key", "operation")}})
     while True:
-        with closing(client._declare(declare, function, args, kwargs)) as steps, place(client):
+        with closing(client._declare(declare, function, args, kwargs)) as steps, within(place):
             step = next(steps)
             while not isinstance(step, Result):
                 result = yield step

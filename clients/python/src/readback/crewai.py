@@ -13,7 +13,7 @@ from typing import Any, Callable, Optional, Sequence
 
 from ._client import Client
 from ._outcome import Outcome
-from ._tool import late, named, results, shaped
+from ._tool import late, results, shaped, within
 
 
 def tool(*, destination: str, kind: str, key: Sequence[str], operation: str, write: str = "create", client: Optional[Client] = None,
@@ -32,7 +32,7 @@ def tool(*, destination: str, kind: str, key: Sequence[str], operation: str, wri
         get = late(client, Client, function, members)
 
         def ask(*args: Any, **kwargs: Any) -> Outcome:
-            with named(get()):
+            with within(None):
                 outcome: Outcome = get().verified(**members)(function)(*args, **kwargs)
                 return outcome
 
