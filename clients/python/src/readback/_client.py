@@ -10,7 +10,7 @@ import io
 import ssl
 import time
 from email.message import Message
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, Optional, TypeVar, Union
 
 from ._core import Answer, Core, Line, Request, Result, Steps
 from ._outcome import Outcome
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from typing_extensions import ParamSpec
 
     P = ParamSpec("P")
+
+T = TypeVar("T")
 
 # How many requests an AsyncClient has open at once: fewer than the files that a process may open
 # on every system. The others wait for their turn.
@@ -154,13 +156,13 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
             return await step
         try:
             if isinstance(step, Line):
-                return await asyncio.wait_for(step.stream.lines.__anext__(), step.timeout)
+                return await within(step.timeout, step.stream.lines.line())
             if step.stream:  # it stays open for long, and must not take a slot
-                return await asyncio.wait_for(self._send(step), step.timeout)
+                return await within(step.timeout, self._send(step))
             async with self._slot():
-                return await asyncio.wait_for(self._send(step), step.timeout)
+                return await within(step.timeout, self._send(step))
         except (OSError, EOFError, ValueError, IndexError, http.client.HTTPException, asyncio.TimeoutError,
-                asyncio.LimitOverrunError, StopAsyncIteration) as e:
+                asyncio.LimitOverrunError) as e:
             return None if isinstance(step, Line) else f"{type(e).__name__}: {e}"
 
     def _slot(self) -> asyncio.Semaphore:
@@ -181,35 +183,58 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
             fields = http.client.parse_headers(io.BytesIO(await reader.readuntil(b"\r\n\r\n")))
             streams = r.stream and status == 200
             if streams:
-                return Answer(200, fields, lines=lines(blocks(reader, fields)), close=writer.close)
-            return Answer(status, fields, b"".join([block async for block in blocks(reader, fields)]))
+                return Answer(200, fields, lines=Body(reader, fields), close=writer.close)
+            return Answer(status, fields, await Body(reader, fields).whole())
         finally:
             if not streams:
                 writer.close()
 
 
-async def blocks(reader: asyncio.StreamReader, headers: Message) -> AsyncIterator[bytes]:
-    """Yields the body of a response."""
-    if headers.get("Transfer-Encoding", "").lower() == "chunked":
-        while True:
-            size = int((await reader.readline()).split(b";")[0], 16)
-            block = await reader.readexactly(size + 2)
-            if not size:
-                return
-            yield block[:-2]
-    if "Content-Length" in headers:
-        yield await reader.readexactly(int(headers["Content-Length"]))
-        return
-    while True:
-        block = await reader.read(1 << 16)
-        if not block:
-            return
-        yield block
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Is asyncio.wait_for, which before Python 3.12 can lose a cancellation."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            raise asyncio.TimeoutError(f"no response within {seconds:.0f} s")
+        return task.result()
+    finally:
+        task.cancel()
 
 
-async def lines(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    rest = b""
-    async for block in body:
-        *whole, rest = (rest + block).split(b"\n")
-        for line in whole:
-            yield line
+class Body:
+    """The body of a response, as it arrives."""
+
+    def __init__(self, reader: asyncio.StreamReader, headers: Message) -> None:
+        self.reader, self.rest, self.ended = reader, b"", False
+        self.chunked = headers.get("Transfer-Encoding", "").lower() == "chunked"
+        self.length = None if self.chunked else headers.get("Content-Length")
+
+    async def block(self) -> bytes:
+        """Returns the next bytes, and none at the end."""
+        if self.ended:
+            return b""
+        if self.chunked:
+            size = int((await self.reader.readline()).split(b";")[0], 16)
+            data = (await self.reader.readexactly(size + 2))[:-2]
+        elif self.length is not None:
+            data, self.ended = await self.reader.readexactly(int(self.length)), True
+        else:
+            data = await self.reader.read(1 << 16)
+        self.ended = self.ended or not data
+        return data
+
+    async def whole(self) -> bytes:
+        data = b""
+        while not self.ended:
+            data += await self.block()
+        return data
+
+    async def line(self) -> Optional[bytes]:
+        while b"\n" not in self.rest:
+            data = await self.block()
+            if not data:
+                return None
+            self.rest += data
+        line, _, self.rest = self.rest.partition(b"\n")
+        return line

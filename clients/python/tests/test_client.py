@@ -1,0 +1,396 @@
+"""What a write, a wait, a decision and an error are, against the server; with threads and with asyncio."""
+
+import asyncio
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import unittest.mock
+
+import world
+from world import order
+
+import readback
+
+RISK = "risk:\n  - {name: by hand, tool: charge_by_hand}\n"
+# How many writes are declared at once. READBACK_MANY=10000 is the whole test.
+MANY = int(os.environ.get("READBACK_MANY", "500"))
+
+
+class Blocking:
+    """An AsyncClient with the methods of a Client, so that one suite tests both."""
+
+    def __init__(self, url, token, **options):
+        self.inner = readback.AsyncClient(url, token, **options)
+
+    def __getattr__(self, name):
+        method = getattr(self.inner, name)
+        if name in ("workflow", "step"):
+            return method
+
+        def call(*args, **kwargs):
+            result = method(*args, **kwargs)
+            if hasattr(result, "__anext__"):
+                return self.pull(result)
+            return asyncio.run(result)
+
+        return call
+
+    def pull(self, results):
+        with_loop = asyncio.new_event_loop()
+        try:
+            while True:
+                yield with_loop.run_until_complete(results.__anext__())
+        except StopAsyncIteration:
+            pass
+        finally:
+            with_loop.run_until_complete(results.aclose())
+            with_loop.close()
+
+
+class Server(unittest.TestCase):
+    """A world for all tests of a class, and a proxy in front of it for each."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.world = world.World(RISK)
+        cls.addClassCleanup(cls.world.close)
+
+    def client(self, url=None, token=None, **options):
+        return self.kind(url or self.world.url, self.world.token if token is None else token, **options)
+
+    def reviewer(self):
+        return readback.Client(self.world.url, self.world.make_token("reviewer"))
+
+    def proxy(self, url=None):
+        proxy = world.Proxy(url or self.world.url)
+        self.addCleanup(proxy.close)
+        return proxy
+
+    def one(self, id):
+        self.assertEqual(len(self.world.effects().get(str(id), [])), 1, f"effects of order {id}")
+
+
+class Client(Server):
+    kind = readback.Client
+    name = "s"  # of its orders
+
+    def test_a_repeat_is_the_same_write(self):
+        rb, id = self.client(), self.name + "1"
+        self.world.faults(f"lost-answer,op=create,order={id}")
+        first, second = rb.write(order(id)), rb.write(order(id))
+        self.assertEqual((first.verified, first.done, first.final, first.replayed), (True, True, True, False))
+        self.assertEqual((second.id, second.replayed, second.require()), (first.id, True, second))
+        self.assertTrue(first.ref)
+        self.assertEqual(first.tool_result, {"id": first.id, "verified": True, "status": "verified", "what_to_do": first.for_model})
+        self.assertEqual(rb.get(first.id, final=True).status, "verified")
+        self.one(id)
+
+    def test_other_content_is_refused(self):
+        rb, id = self.client(), self.name + "2"
+        first = rb.write(order(id))
+        with self.assertRaises(readback.Refused) as refused:
+            rb.write(order(id, expect={"amount_cents": 2999, "currency": "EUR"}))
+        self.assertEqual(refused.exception.problem["id"], first.id)
+        self.assertEqual(refused.exception.tool_result["status"], "refused")
+        with self.assertRaises(readback.Refused) as refused:
+            rb.write(order(id, step="other", amount=1))
+        self.assertIn("amount", str(refused.exception))
+        self.one(id)
+
+    def test_one_operation_of_two_runs(self):
+        rb, id = self.client(), self.name + "3"
+        first = rb.write(order(id, idempotency_key=f"charge:{id}"))
+        second = rb.write(order(id, idempotency_key=f"charge:{id}", workflow="another run"))
+        self.assertEqual((second.id, second.verified), (first.id, True))
+        with self.assertRaises(readback.Refused):
+            rb.write(order(id, idempotency_key=f"charge:{id}", workflow="a third", expect={"amount_cents": 1}))
+        self.one(id)
+
+    def test_an_operation_is_a_name(self):
+        rb, id = self.client(), self.name + "4"
+        intent = order(id, workflow=None, step=None, idempotency_key=f'charge "{id}" \\')
+        self.assertEqual(rb.write(intent).id, rb.write(intent).id)
+        self.one(id)
+
+    def test_no_name_is_invented(self):
+        proxy = self.proxy()
+        rb = self.client(proxy.url)
+        for intent in (order("x", workflow=None), order("x", workflow=None, step=None), order("x", workflow="", step=None),
+                       order("x", workflow=None, idempotency_key="k"), order("x", workflow=None, step=None, idempotency_key="ü"),
+                       order("x", expect={"amount_cents": float("nan")})):
+            with self.assertRaises(ValueError):
+                rb.write(intent)
+        self.assertEqual(proxy.requests, [])
+
+    def test_a_reviewer_decides(self):
+        rb, id = self.client(), self.name + "5"
+        held = rb.write(order(id, tool="charge_by_hand"))
+        self.assertEqual((held.status, held.waits_for_reviewer, held.done, held.verified), ("held", True, False, False))
+        with self.assertRaises(readback.NotVerified) as e:
+            held.require()
+        self.assertEqual((e.exception.outcome, e.exception.tool_result["status"]), (held, "held"))
+        with self.assertRaises(readback.Refused):  # an agent decides nothing
+            rb.decide(held.id, "approve", "I want it")
+        self.assertEqual([o.status for o in rb.outcomes([held.id], patience=0.5)], ["held"])  # no reviewer comes
+        record, = [w for w in self.reviewer().writes(status="held") if w["id"] == held.id]
+        outcomes = rb.outcomes([held.id])
+        decided = threading.Thread(target=lambda: self.reviewer().decide(held.id, "approve", "it is right",
+                                                                         seq=record["seq"], digest=record["digest"]))
+        decided.start()
+        self.assertEqual([(o.id, o.status) for o in outcomes], [(held.id, "verified")])
+        decided.join()
+        with self.assertRaises(readback.Refused):  # of what the reviewer saw, nothing is left
+            self.reviewer().decide(held.id, "deny", "late", seq=record["seq"])
+        self.assertEqual(rb.write(order(id, tool="charge_by_hand")).status, "verified")
+
+    def test_review_without_a_reviewer(self):
+        rb, id = self.client(), self.name + "6"
+        self.world.faults(f"dropped-field,op=create,order={id},field=currency")
+        outcome = rb.write(order(id))
+        self.assertEqual((outcome.status, outcome.waits_for_reviewer, outcome.done), ("review", True, False))
+        self.assertEqual((rb.write(order(id)).id, rb.get(outcome.id, wait=1).status), (outcome.id, "review"))
+        self.one(id)
+
+    def test_the_server_is_away(self):
+        address = "http://127.0.0.1:%d" % self.free_port()
+        with self.assertRaises(readback.NotKnown) as e:
+            self.client(address, patience=1).write(order("x"))
+        self.assertIsInstance(e.exception, TimeoutError)
+        self.assertEqual(e.exception.tool_result["status"], "not_known")
+        with self.assertRaises(readback.NotKnown):
+            list(self.client(address, patience=1).outcomes(["wr_" + 32 * "0"]))
+        with self.assertRaises(readback.NotKnown):
+            self.client(address, patience=1).decide("wr_" + 32 * "0", "approve", "x")
+
+    def test_the_server_comes_back(self):
+        w, id = world.World(), self.name + "7"
+        self.addCleanup(w.close)
+        proxy = self.proxy(w.url)
+        proxy.released.clear()
+        rb = self.kind(proxy.url, w.token)
+        result = []
+        waits = threading.Thread(target=lambda: result.append(rb.write(order(id))))
+        waits.start()
+        self.assertTrue(proxy.arrived.wait(60))
+        w.kill()
+        proxy.released.set()
+        proxy.cut()
+        world.until(lambda: len(proxy.requests) > 2)
+        w.serve()
+        waits.join()
+        self.assertEqual([o.status for o in result], ["verified"])
+        self.assertEqual(len(w.effects()[id]), 1)
+
+    def test_a_wrong_token(self):
+        for token in ("rbk_wrong", ""):
+            with self.assertRaises(readback.Refused) as e:
+                self.client(token=token).write(order("x"))
+            self.assertEqual(e.exception.problem["status"], 401)
+        with self.assertRaises(ValueError):
+            self.client(token="rbk_a\r\nX-Role: operator")
+
+    def test_clocks_are_wrong(self):
+        rb = self.client()
+        for i, skew in enumerate((-86400, 86400)):
+            id, wrong = f"{self.name}8-{i}", time.time() + skew
+            with unittest.mock.patch("time.time", lambda: wrong):
+                self.assertTrue(rb.write(order(id)).verified)
+
+    def test_pages(self):
+        rb, ids = self.client(), {f"{self.name}9-{i}" for i in range(5)}
+        for id in ids:
+            rb.write(order(id, workflow=self.name + "pages"))
+        found = list(self.kind(self.world.url, self.world.make_token("reviewer")).writes(workflow=self.name + "pages", limit=2))
+        self.assertEqual({w["step"] for w in found}, {f"charge-{id}" for id in ids})
+        self.assertEqual(len(found), 5)
+
+    def test_outcomes_continue_after_a_cut(self):
+        rb, id = self.client(), self.name + "10"
+        proxy = self.proxy()
+        held = [rb.write(order(f"{id}-{i}", tool="charge_by_hand")).id for i in range(2)]
+        reviewer, outcomes = self.reviewer(), self.client(proxy.url).outcomes([*held, held[0]])
+
+        def decide():  # once the stream is open and what ended before was read
+            world.until(lambda: any(b"/v1/writes/batch" in r for r in proxy.ended))
+            reviewer.decide(held[0], "approve", "it is right")
+
+        first = threading.Thread(target=decide)
+        first.start()
+        self.assertEqual(next(outcomes).id, held[0])
+        first.join()
+        proxy.cut()
+        reviewer.decide(held[1], "deny", "it is wrong")
+        self.assertEqual([(o.id, o.status) for o in outcomes], [(held[1], "denied")])
+        streams = [r for r in proxy.requests if b"/v1/events" in r]
+        self.assertEqual([b"Last-Event-ID" in r for r in streams], [False, True])
+
+    def test_outcomes_of_an_unknown_write(self):
+        with self.assertRaises(readback.Refused):
+            list(self.client().outcomes(["wr_" + 32 * "0"]))
+
+    def test_trouble_is_sat_out(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            bodies, script = [], [
+                (0, "", b""), (503, "0", b'{"title": "The ledger cannot be used now"}'), (429, "0", b'{"title": "Too many"}'),
+                (409, "0", b'{"title": "In progress", "id": "wr_1"}'), (502, "0", b"<html>"), (200, "0", b"<html>"),
+                (202, "", b'{"id": "wr_1", "status": "in_progress"}'), (200, "", b'{"id": "wr_1", "status": "verified", "ref": "ord_1"}')]
+
+            def do_POST(self):
+                self.bodies.append(self.rfile.read(int(self.headers["Content-Length"])))
+                status, again, body = self.script[len(self.bodies) - 1]
+                if status:
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(body)))
+                    if again:
+                        self.send_header("Retry-After", again)
+                    self.end_headers()
+                    self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            self.assertEqual(self.client(f"http://127.0.0.1:{server.server_port}").write(order("A-1")).ref, "ord_1")
+            server.shutdown()
+        self.assertEqual(Handler.bodies, [json.dumps(order("A-1")).encode()] * len(Handler.script))
+
+    def test_no_redirect_is_followed(self):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(307)
+                self.send_header("Location", world_url)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        world_url = self.world.url + "/v1/writes"
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            with self.assertRaises(readback.Refused):
+                self.client(f"http://127.0.0.1:{server.server_port}").write(order(self.name + "11"))
+            server.shutdown()
+        self.assertNotIn(self.name + "11", self.world.effects())
+
+    def test_the_job_is_killed(self):
+        w = world.World()
+        self.addCleanup(w.close)
+        proxy = self.proxy(w.url)
+        proxy.released.clear()
+        env = dict(os.environ, READBACK_URL=proxy.url, READBACK_TOKEN=w.token, PYTHONDONTWRITEBYTECODE="1")
+        job = [sys.executable, str(world.ROOT / "tests" / "job.py"), {"s": "threads", "a": "tasks"}[self.name], "1"]
+        with subprocess.Popen(job, env=env, stdout=subprocess.PIPE, text=True) as first:
+            self.assertTrue(proxy.arrived.wait(60))  # the server answers, and the job does not get it
+            first.kill()
+        self.assertEqual(first.returncode, -signal.SIGKILL)
+        proxy.released.set()
+        outcome = json.loads(subprocess.run(job, env=env, check=True, capture_output=True, text=True).stdout)
+        self.assertEqual((outcome["status"], outcome["replayed"]), ("verified", True))
+        self.assertEqual({id: len(made) for id, made in w.effects().items()}, {"A-0": 1})
+
+    def free_port(self):
+        import socket
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            return s.getsockname()[1]
+
+
+class AsyncClient(Client):
+    kind = Blocking
+    name = "a"
+
+
+class Async(Server, unittest.IsolatedAsyncioTestCase):
+    kind = readback.AsyncClient
+
+    async def test_the_event_loop_is_not_blocked(self):
+        proxy = self.proxy()
+        proxy.released.clear()
+        async with self.client(proxy.url) as rb:
+            write = asyncio.ensure_future(rb.write(order("l1")))
+            while not proxy.arrived.is_set():  # it is set only if the loop continues
+                await asyncio.sleep(0.01)
+            self.assertFalse(write.done())
+            proxy.released.set()
+            self.assertTrue((await write).verified)
+
+    async def test_a_cancelled_write_is_safe(self):
+        proxy = self.proxy()
+        proxy.released.clear()
+        rb = self.client(proxy.url)
+        with rb.workflow("cancelled") as place:
+            intent = order("c1", workflow=None, step=None)
+            for _ in range(2):
+                proxy.arrived.clear()
+                write = asyncio.ensure_future(place.write(intent))
+                while not proxy.arrived.is_set():
+                    await asyncio.sleep(0.01)
+                write.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await write
+            soon = asyncio.ensure_future(place.write(intent))
+            soon.cancel()  # before it began
+            with self.assertRaises(asyncio.CancelledError):
+                await soon
+            proxy.released.set()
+            outcome = await place.write(intent)
+            self.assertEqual((outcome.status, outcome.replayed), ("verified", True))
+            await place.write(order("c2", workflow=None, step=None))
+        self.one("c1")
+        calls = [json.loads(r.partition(b"\r\n\r\n")[2]).get("call") for r in proxy.requests]
+        self.assertEqual(calls, [0, 0, 0, 1], "the cancelled call keeps its number")
+
+    async def test_no_cancellation_is_lost(self):
+        rb, answer = self.client(), asyncio.get_running_loop().create_future()
+
+        async def send(request):
+            return await answer
+
+        rb._send = send
+        write = asyncio.ensure_future(rb.write(order("c4")))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        answer.set_result(readback._core.Answer(200, {}, b'{"id": "wr_1", "status": "verified"}'))
+        write.cancel()  # while the answer is under way to it
+        with self.assertRaises(asyncio.CancelledError):
+            await write
+
+    async def test_cancelled_iterators_close_their_stream(self):
+        proxy = self.proxy()
+        rb = self.client(proxy.url)
+        held = await rb.write(order("c3", tool="charge_by_hand"))
+        waits = asyncio.ensure_future(rb.outcomes([held.id]).__anext__())
+        while not any(b"/v1/events" in r for r in proxy.requests):
+            await asyncio.sleep(0.01)
+        waits.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await waits
+
+    async def test_many_at_once(self):
+        async with self.client() as rb:
+            outcomes = await asyncio.gather(*[rb.write(order(f"m{i}", workflow="many")) for i in range(MANY)])
+        self.assertEqual({o.status for o in outcomes}, {"verified"})
+        effects = self.world.effects()
+        self.assertEqual({len(effects[f"m{i}"]) for i in range(MANY)}, {1})
+
+    async def test_the_same_at_once(self):
+        async with self.client() as rb:
+            outcomes = await asyncio.gather(*[rb.write(order("same")) for _ in range(50)])
+        self.assertEqual({(o.id, o.status) for o in outcomes}, {(outcomes[0].id, "verified")})
+        self.one("same")
+
+    def test_a_client_in_two_loops(self):
+        rb = self.client()
+        for i in range(2):
+            self.assertTrue(asyncio.run(rb.write(order(f"two{i}"))).verified)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,136 @@
+"""Workflow, step and call from context variables, and the decorator."""
+
+import asyncio
+import concurrent.futures
+import json
+import subprocess
+import unittest
+import unittest.mock
+
+import world
+
+import readback
+
+
+class Sent:
+    """A client that sends nothing: it keeps the intents, and ends each write as scripted."""
+
+    def __init__(self, kind, *results):
+        self.client, self.intents, self.results = kind("http://127.0.0.1:1", ""), [], list(results)
+
+        def send(request):
+            self.intents.append(json.loads(request.body))
+            result = self.results.pop(0) if self.results else "verified"
+            if isinstance(result, BaseException):
+                raise result
+            return readback._core.Answer(200, {}, json.dumps({"id": f"wr_{len(self.intents)}", "status": result}).encode())
+
+        async def send_async(request):
+            return send(request)
+
+        self.client._send = send if kind is readback.Client else send_async
+
+    def names(self):
+        return [(i["workflow"], i.get("step"), i["call"]) for i in self.intents]
+
+
+CHARGE = {"tool": "charge", "destination": "orders", "kind": "order", "write": "create", "key": {"order_id": "A-1"}, "expect": {"cents": 1}}
+OTHER = {**CHARGE, "key": {"order_id": "A-2"}}
+
+
+class Place(unittest.TestCase):
+    def test_calls_are_counted_by_tool_and_step(self):
+        s = Sent(readback.Client)
+        rb = s.client
+        for _ in range(2):  # the job is started again
+            with rb.workflow("run") as run:
+                run.write(CHARGE)
+                with rb.step("a") as a:
+                    rb.write(CHARGE)
+                    rb.write(CHARGE)  # wanted twice
+                    a.write({**CHARGE, "tool": "refund"})
+                    run.write(CHARGE)
+                with rb.step("b"):
+                    rb.write({**CHARGE, "call": 7})
+        once = [("run", None, 0), ("run", "a", 0), ("run", "a", 1), ("run", "a", 0), ("run", None, 1), ("run", "b", 7)]
+        self.assertEqual(s.names(), once * 2)
+
+    def test_a_call_that_did_not_end_keeps_its_number(self):
+        for reason, unended in {
+            "no answer": readback.NotKnown("lost"), "refused, after a lost answer perhaps": readback.Refused({}),
+            "stopped": KeyboardInterrupt(), "held": "held", "in review": "review",
+        }.items():
+            s = Sent(readback.Client, unended, "verified", "verified")
+            with self.subTest(reason), s.client.workflow("run"), s.client.step("a") as step:
+                for intent in (CHARGE, OTHER, CHARGE, CHARGE):
+                    try:
+                        step.write(intent)
+                    except (readback.Error, KeyboardInterrupt):
+                        pass
+                self.assertEqual([call for _, _, call in s.names()], [0, 1, 0, 2])
+
+    def test_a_thread_has_no_place_of_another(self):
+        s = Sent(readback.Client)
+        with s.client.workflow("run"), concurrent.futures.ThreadPoolExecutor(1) as pool:
+            with self.assertRaises(ValueError):
+                pool.submit(s.client.write, CHARGE).result()
+            with self.assertRaises(ValueError):
+                with s.client.workflow(""):
+                    pass
+        with self.assertRaises(ValueError):
+            with s.client.step("a"):
+                pass
+        self.assertEqual(s.intents, [])
+
+    def test_the_decorator(self):
+        s = Sent(readback.Client)
+
+        @s.client.verified(destination="orders", kind="order", key=["order_id"], operation="charge:{order_id}", risk="approve")
+        def charge_card(order_id, amount_cents, currency="EUR"):
+            """Charges."""
+
+        @s.client.verified(destination="orders", kind="order", key=["id"], tool="pay")
+        def pay(id, order):
+            return {"cents": order.cents}
+
+        self.assertEqual((charge_card.__name__, charge_card.__doc__), ("charge_card", "Charges."))
+        with self.assertRaises(ValueError):
+            pay(1, unittest.mock.Mock(cents=5))
+        with s.client.workflow("run"), s.client.step("a"):
+            self.assertTrue(charge_card("A-1", amount_cents=5).verified)
+            pay(1, unittest.mock.Mock(cents=5))
+        place = {"destination": "orders", "kind": "order", "write": "create", "workflow": "run", "step": "a", "call": 0}
+        self.assertEqual(s.intents, [
+            {**place, "tool": "charge_card", "risk": "approve", "key": {"order_id": "A-1"},
+             "expect": {"amount_cents": 5, "currency": "EUR"}, "idempotency_key": "charge:A-1"},
+            {**place, "tool": "pay", "key": {"id": 1}, "expect": {"cents": 5}}])
+        for key in ([], ["nothing"]):
+            with self.assertRaises(ValueError):
+                s.client.verified(destination="orders", kind="order", key=key)(lambda id: None)
+
+    def test_the_decorator_of_async_functions(self):
+        s = Sent(readback.AsyncClient)
+
+        @s.client.verified(destination="orders", kind="order", key=["id"])
+        async def pay(id, cents):
+            await asyncio.sleep(0)
+
+        async def run():
+            with s.client.workflow("run"):
+                return await asyncio.gather(pay(1, 2), pay(3, 4))
+
+        self.assertTrue(asyncio.iscoroutinefunction(pay))
+        self.assertEqual([o.status for o in asyncio.run(run())], ["verified"] * 2)
+        self.assertEqual(sorted(call for _, _, call in s.names()), [0, 1])
+        with self.assertRaises(TypeError):
+            Sent(readback.Client).client.verified(destination="orders", kind="order", key=["id"])(pay)
+
+    def test_the_intent_has_the_members_of_the_schema(self):
+        world.need(world.BINARY.exists(), f"{world.BINARY} (make build)")
+        schema = json.loads(subprocess.run([world.BINARY, "schema"], check=True, capture_output=True, text=True).stdout)
+        self.assertEqual(set(readback.Intent.__annotations__) | set(readback._outcome._Required.__annotations__),
+                         set(schema["properties"]) - {"compensates"})
+
+
+if __name__ == "__main__":
+    unittest.main()
