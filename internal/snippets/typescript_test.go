@@ -14,7 +14,7 @@ import (
 )
 
 // scripts are the blocks of the page, by file.
-var scripts = map[string]string{"readback.ts": "ts-http", "charge.ts": "ts-act", "mcp.ts": "ts-mcp"}
+var scripts = map[string]string{"readback.ts": "ts-http", "charge.ts": "ts-act", "mcp.ts": "ts-mcp", "pay.test.ts": "chaos-node"}
 
 // installed are the packages of npm, got once for all tests.
 var installed = sync.OnceValues(func() (string, error) {
