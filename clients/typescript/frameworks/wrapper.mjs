@@ -28,7 +28,10 @@ export function program(name, side) {
   return import(new URL(`${framework}/build/${name}.${side}.js?${++loaded}`, import.meta.url));
 }
 
-/** The plain program makes so many effects; the other one, with at most three changed lines, makes one, and two where two are wanted. */
+/**
+ * The plain program makes so many effects. The other one, with at most three changed lines, makes one, two where two are
+ * wanted, and no other when it is started again.
+ */
 export async function beforeAndAfter(t, name, { effects, lost = 0, options } = {}) {
   const { changed } = listings().find((l) => l.name === name);
   const w = await place(t, options);
@@ -36,8 +39,10 @@ export async function beforeAndAfter(t, name, { effects, lost = 0, options } = {
   await (await program(name, "plain")).run(["A-1"]).catch((error) => t.diagnostic(`before: ${error}`));
   assert.equal(await w.effects("A-1"), effects, "effects before");
   await w.loses(["B-1", "B-2"], Math.max(lost, 1));
-  await (await program(name, "verified")).run(["B-1", "B-2"]);
-  assert.deepEqual([await w.effects("B-1"), await w.effects("B-2")], [1, 1], "effects after, of two orders");
+  for (const start of ["first", "again"]) {
+    await (await program(name, "verified")).run(["B-1", "B-2"]);
+    assert.deepEqual([await w.effects("B-1"), await w.effects("B-2")], [1, 1], `effects of two orders after, started ${start}`);
+  }
   assert.ok(changed <= 3, `${changed} lines change`);
   t.diagnostic(`${name}: ${effects} effects before, 1 after; ${changed} changed lines`);
 }

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { Command } from "@langchain/langgraph";
+import { AIMessage } from "@langchain/core/messages";
+import { Command, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
 
 test("the plain tool charges twice, the verified one once", (t) => beforeAndAfter(t, "langgraph", { effects: 2, lost: 1 }));
@@ -20,4 +22,27 @@ test("a held write is an interrupt, and a resume sends nothing before the review
   const result = JSON.parse(done.messages.find(({ type }) => type === "tool").content);
   assert.deepEqual([result.id, result.status, result.verified], [value.write, "verified", true]);
   assert.equal(await w.effects("A-1"), 1);
+});
+
+test("two held writes of one node are approved one after another", async (t) => {
+  const w = await place(t, held);
+  const { charge_card } = await program("langgraph", "verified");
+  const tool_calls = ["A-1", "A-2"].map((order_id) => ({ name: "charge_card", id: `call_${order_id}`, args: { order_id, amount_cents: 1999 }, type: "tool_call" }));
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode("clerk", () => ({ messages: [new AIMessage({ content: "", tool_calls })] }))
+    .addNode("tools", new ToolNode([charge_card]))
+    .addEdge(START, "clerk").addEdge("clerk", "tools").compile({ checkpointer: new MemorySaver() });
+  const thread = { configurable: { thread_id: "invoices-7" } };
+  let state = await graph.invoke({ messages: [] }, thread);
+  const approved = new Set();
+  for (let resumed = 0; state.__interrupt__; resumed++) {
+    assert.ok(resumed < 6, "it is interrupted again and again");
+    const { write } = state.__interrupt__[0].value;
+    if (!approved.has(write)) await w.approve(write);
+    approved.add(write);
+    state = await graph.invoke(new Command({ resume: true }), thread);
+  }
+  assert.equal(approved.size, 2);
+  assert.deepEqual(state.messages.filter(({ type }) => type === "tool").map(({ content }) => JSON.parse(content).status), ["verified", "verified"]);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });

@@ -53,6 +53,8 @@ test("a call whose answer is lost is made again under its name; the next call is
   const { structuredContent: second } = await calls.callTool({ ...order, arguments: { ...order.arguments, order_id: "A-2" } });
   assert.deepEqual([first.status, second.status, lost], ["verified", "verified", 3]);
   assert.notEqual(first.id, second.id);
+  const { structuredContent: again } = await verified(client, { workflow: "invoices-7" }).callTool(order); // it starts again
+  assert.deepEqual([again.id, again.status, lost], [first.id, "verified", 4]);
   assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });
 

@@ -48,6 +48,6 @@ const seen = new Set<string>();
 export async function mail(order: { order_id: string }): Promise<void> {
   if (!seen.has(order.order_id)) {
     seen.add(order.order_id);
-    throw new Error("the mail server is away");
+    throw new Error("the mail server does not answer");
   }
 }
