@@ -18,16 +18,14 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// python is a script with readback.py of the page beside it.
+// python is a script that has the package of clients/python, and the stubs of the frameworks that
+// the package's tests have.
 func (p *place) python(script, text string, args ...string) *exec.Cmd {
 	p.t.Helper()
-	interpreter := need.Program(p.t, "python3")
-	p.file("readback.py", block(p.t, "python-http"))
-	return exec.CommandContext(p.t.Context(), interpreter, append([]string{p.file(script, text)}, args...)...)
+	return exec.CommandContext(p.t.Context(), need.Program(p.t, "python3"), append([]string{p.file(script, text)}, args...)...)
 }
 
-// driven is a block of the page, called by a driver of testdata, with the package in place of
-// readback.py, and the stubs of the frameworks that the package's tests have.
+// driven is a block of the page, called by a driver of testdata.
 func (p *place) driven(blockName, driver string, args ...string) *exec.Cmd {
 	p.t.Helper()
 	p.file("page.py", block(p.t, blockName))
@@ -35,7 +33,7 @@ func (p *place) driven(blockName, driver string, args ...string) *exec.Cmd {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return exec.CommandContext(p.t.Context(), need.Program(p.t, "python3"), append([]string{p.file(driver, string(text))}, args...)...)
+	return p.python(driver, string(text), args...)
 }
 
 // says runs a program to its end and returns what it printed, errors included.
@@ -110,6 +108,21 @@ func TestPython(t *testing.T) {
 		t.Errorf("with a bad token it says %q", got)
 	}
 	p.hasOne("A-1")
+}
+
+// A function that declares a write is one write for each order, in every run.
+func TestPythonDecorator(t *testing.T) {
+	p := newPlace(t, "")
+	p.loses("A-1")
+	var output []string
+	for _, run := range []string{"invoice-run-7", "invoice-run-7", "invoice-run-8"} {
+		output = append(output, p.says(p.python("charge.py", block(t, "python-decorator"), run, "A-1", "A-2")))
+	}
+	if !strings.HasPrefix(output[0], "A-1 ord_") || output[1] != output[0] || output[2] != output[0] {
+		t.Errorf("three runs print %q; want the same two orders", output)
+	}
+	p.hasOne("A-1")
+	p.hasOne("A-2")
 }
 
 // A job that is killed while it waits, and started again, is one write.

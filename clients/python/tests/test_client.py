@@ -179,8 +179,8 @@ class Client(Server):
         waits.start()
         self.assertTrue(proxy.arrived.wait(60))
         w.kill()
+        proxy.cut()  # the answer is lost
         proxy.released.set()
-        proxy.cut()
         world.until(lambda: len(proxy.requests) > 2)
         w.serve()
         waits.join()
