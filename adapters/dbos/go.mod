@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/dbos-inc/dbos-transact-golang v1.8.0
 	github.com/jackc/pgx/v5 v5.11.0
-	github.com/readback-go/readback v0.0.0
+	github.com/readback-go/readback v0.1.0
 )
 
 require (

@@ -3,7 +3,7 @@ module github.com/readback-go/readback/adapters/kafka
 go 1.26.0
 
 require (
-	github.com/readback-go/readback v0.0.0
+	github.com/readback-go/readback v0.1.0
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	github.com/twmb/franz-go/pkg/kmsg v1.15.1

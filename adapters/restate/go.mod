@@ -3,7 +3,7 @@ module github.com/readback-go/readback/adapters/restate
 go 1.26.0
 
 require (
-	github.com/readback-go/readback v0.0.0
+	github.com/readback-go/readback v0.1.0
 	github.com/restatedev/sdk-go v1.2.0
 )
 

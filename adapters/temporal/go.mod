@@ -5,7 +5,7 @@ go 1.26.0
 replace github.com/readback-go/readback => ../..
 
 require (
-	github.com/readback-go/readback v0.0.0
+	github.com/readback-go/readback v0.1.0
 	go.temporal.io/api v1.64.3
 	go.temporal.io/sdk v1.51.0
 )
