@@ -4,6 +4,9 @@
 GO ?= go
 LINT_VERSION := v2.15.0
 VULN_VERSION := v1.3.0
+ACTIONLINT_VERSION := v1.7.12
+GORELEASER_VERSION := v2.15.1
+SBOM_VERSION := v1.10.0
 APIDIFF_VERSION := v0.0.0-20261113113407-e3970619a1a4
 BIN := $(CURDIR)/bin
 
@@ -165,15 +168,16 @@ fuzz: ## each fuzz target for FUZZTIME (default 20s)
 # govulncheck asks a database on the network, which was never reached while the adapters were
 # made: only the core is checked. In an adapter: GOWORK=off ../../bin/govulncheck ./...
 .PHONY: lint
-lint: tools ## golangci-lint, of the adapters too, and govulncheck of the core
+lint: tools ## golangci-lint, of the adapters too, actionlint, and govulncheck of the core
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	$(BIN)/golangci-lint run ./...
 	@for a in $(ADAPTERS); do echo "adapters/$$a"; (cd adapters/$$a && $(BIN)/golangci-lint run ./...) || exit 1; done
+	$(BIN)/actionlint -shellcheck= -pyflakes= .github/workflows/*.yaml
 	@rm -f $(BIN)/unchecked
 	$(BIN)/govulncheck ./... || { test $$? -ne 3 && echo "warning: govulncheck could not ask its database: known vulnerabilities are not checked" | tee $(BIN)/unchecked; }
 
 .PHONY: tools
-tools: $(BIN)/golangci-lint-$(LINT_VERSION) $(BIN)/govulncheck-$(VULN_VERSION)
+tools: $(BIN)/golangci-lint-$(LINT_VERSION) $(BIN)/govulncheck-$(VULN_VERSION) $(BIN)/actionlint-$(ACTIONLINT_VERSION)
 
 $(BIN)/golangci-lint-$(LINT_VERSION):
 	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -182,6 +186,19 @@ $(BIN)/golangci-lint-$(LINT_VERSION):
 $(BIN)/govulncheck-$(VULN_VERSION):
 	GOBIN=$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
 	@touch $@
+
+# The archives first, from the sources of the tag; the packages have the programs of the archives.
+.PHONY: release
+release: build clients/typescript/node_modules/.package-lock.json $(BIN)/goreleaser-$(GORELEASER_VERSION) $(BIN)/cyclonedx-gomod-$(SBOM_VERSION) ## at a tag: everything that is published, into dist; .github/workflows/release.yaml runs it
+	cd clients/typescript && npm run --silent build
+	PATH=$(BIN):$$PATH $(BIN)/goreleaser release --clean $(SNAPSHOT)
+	$(GO) run ./internal/release -programs dist -out dist/packages
+	cd clients/python && python3 -m pip wheel --quiet --no-index --no-deps --wheel-dir $(CURDIR)/dist/packages/pypi .
+
+.PHONY: snapshot
+snapshot: ## the same of the current commit, signed with a key of the moment; it publishes nothing
+	@mkdir -p $(BIN) && openssl genpkey -algorithm ed25519 -out $(BIN)/snapshot.pem
+	READBACK_SIGNING_KEY=$(BIN)/snapshot.pem $(MAKE) release SNAPSHOT=--snapshot
 
 # The released API is in the repository's own history: a release is compared with no copy of it.
 .PHONY: api
@@ -196,6 +213,18 @@ api: $(BIN)/apidiff-$(APIDIFF_VERSION) ## incompatible changes of public package
 	  (cd $$m && $(BIN)/apidiff -m -incompatible "$$old/export" "$$($(GO) list -m)") 2>"$$old/log" >"$$old/changes" || { grep -v "^Ignoring" "$$old/log"; exit 1; }; \
 	  if [ -s "$$old/changes" ]; then (echo; echo "$$m"; cat "$$old/changes") >>$(BIN)/api.txt; fi; done; \
 	diff -u api.txt $(BIN)/api.txt || { echo "The public API differs from what api.txt lists. If that is meant: cp bin/api.txt api.txt, and write it into CHANGELOG.md."; exit 1; }
+
+$(BIN)/actionlint-$(ACTIONLINT_VERSION):
+	GOBIN=$(BIN) $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@touch $@
+
+$(BIN)/goreleaser-$(GORELEASER_VERSION):
+	GOBIN=$(BIN) $(GO) install github.com/goreleaser/goreleaser/v2@$(GORELEASER_VERSION)
+	@touch $@
+
+$(BIN)/cyclonedx-gomod-$(SBOM_VERSION):
+	GOBIN=$(BIN) $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@$(SBOM_VERSION)
+	@touch $@
 
 $(BIN)/apidiff-$(APIDIFF_VERSION):
 	GOBIN=$(BIN) $(GO) install golang.org/x/exp/cmd/apidiff@$(APIDIFF_VERSION)

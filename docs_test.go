@@ -33,6 +33,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	add("README.md")
 	add("SECURITY.md")
+	add("CONTRIBUTING.md")
 	err := filepath.WalkDir("docs", func(name string, _ fs.DirEntry, err error) error {
 		if err == nil && filepath.Ext(name) == ".md" {
 			add(filepath.ToSlash(name))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/readback-go/readback/internal/need"
+	"github.com/readback-go/readback/signing"
 )
 
 // Released programs for Linux start on images without a C library, such as the one of the
@@ -153,6 +154,69 @@ func TestSecurityPolicy(t *testing.T) {
 	}
 }
 
+// The checksums of a release are signed as .goreleaser.yaml configures it, with a key that `readback
+// key new` makes, and the commands of docs/reference/versions.md verify them.
+func TestChecksumsOfAReleaseAreVerified(t *testing.T) {
+	need.Program(t, "openssl")
+	sha256sum := need.Program(t, "sha256sum")
+	page, err := os.ReadFile("../docs/reference/versions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(string(page), "<!-- run: verify -->\n```sh\n")
+	verify, _, found := strings.Cut(block, "```")
+	if !found {
+		t.Fatal("the page has no commands")
+	}
+	private, public, err := signing.Generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	put := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(name string, args ...string) error {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", name, err, out)
+		}
+		return nil
+	}
+	put("key.pem", string(private))
+	put("release.pub", string(public))
+	put("readback_0.1.0_linux_amd64.tar.gz", "an archive")
+	sums, err := exec.CommandContext(t.Context(), sha256sum, filepath.Join(dir, "readback_0.1.0_linux_amd64.tar.gz")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	put("checksums.txt", strings.ReplaceAll(string(sums), dir+"/", "")+strings.Repeat("0", 64)+"  readback_0.1.0_linux_arm64.tar.gz\n")
+	sign := member(t, yamlOf(t, ".goreleaser.yaml", packaged(t)[".goreleaser.yaml"]), "signs", 0)
+	var args []string
+	for _, a := range member(t, sign, "args").([]any) {
+		args = append(args, strings.NewReplacer("$artifact", "checksums.txt", "$signature", "checksums.txt.sig", "{{ .Env.READBACK_SIGNING_KEY }}", "key.pem").Replace(a.(string)))
+	}
+	if err := run(member(t, sign, "cmd").(string), args...); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("sh", "-e", "-c", verify); err != nil {
+		t.Error(err)
+	}
+	put("readback_0.1.0_linux_amd64.tar.gz", "another archive")
+	if err := run("sh", "-e", "-c", verify); err == nil {
+		t.Error("a changed archive is verified")
+	}
+	put("readback_0.1.0_linux_amd64.tar.gz", "an archive")
+	put("checksums.txt", string(sums))
+	if err := run("sh", "-e", "-c", verify); err == nil {
+		t.Error("changed checksums are verified")
+	}
+}
+
 // A vulnerability database that is unreachable is no failure, is reported at the end of a
 // run, and excuses no vulnerabilities that were found.
 func TestLintWithoutTheDatabaseOfVulnerabilities(t *testing.T) {
@@ -175,10 +239,11 @@ func TestLintWithoutTheDatabaseOfVulnerabilities(t *testing.T) {
 			}
 			put("unchecked", "of an earlier run\n")
 			put("golangci-lint", "#!/bin/sh\n")
+			put("actionlint", "#!/bin/sh\n")
 			put("govulncheck", "#!/bin/sh\nexit "+c.code+"\n")
 			for line := range strings.Lines(string(versions)) { // the stamps of what is installed
 				if variable, version, ok := strings.Cut(strings.TrimSpace(line), " := v"); ok {
-					put(map[string]string{"LINT_VERSION": "golangci-lint", "VULN_VERSION": "govulncheck"}[variable]+"-v"+version, "")
+					put(map[string]string{"LINT_VERSION": "golangci-lint", "VULN_VERSION": "govulncheck", "ACTIONLINT_VERSION": "actionlint"}[variable]+"-v"+version, "")
 				}
 			}
 			out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "lint", "BIN="+bin).CombinedOutput()

@@ -35,7 +35,7 @@ func main() {
 	var p packages
 	flag.StringVar(&p.programs, "programs", "dist", "the folder with a folder of each program, such as readback_linux_amd64_v1")
 	flag.StringVar(&p.notice, "notice", filepath.Join("bin", "NOTICE"), "the licences of what is linked, from internal/notices")
-	flag.StringVar(&p.out, "out", filepath.Join("dist", "packages"), "the folder for the packages")
+	flag.StringVar(&p.out, "out", filepath.Join("dist", "packages"), "the folder for the packages, in npm and pypi")
 	flag.Parse()
 	p.root = "."
 	if err := p.make(); err != nil {
@@ -94,9 +94,6 @@ func (p packages) make() error {
 	}
 	notice, err := os.ReadFile(p.notice)
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(p.out, 0o755); err != nil { //nolint:gosec // for everybody
 		return err
 	}
 	optional := map[string]string{}
@@ -247,7 +244,7 @@ func (p packages) tarball(name string, files []file) error {
 	if err := errors.Join(archive.Close(), packed.Close()); err != nil {
 		return err
 	}
-	return p.write(name, b.Bytes())
+	return p.write("npm", name, b.Bytes())
 }
 
 // made is the time of each file: packages of equal contents are equal. Zip knows no earlier
@@ -293,9 +290,13 @@ func (p packages) wheel(s system, version string, program, licence, notice []byt
 	if err := archive.Close(); err != nil {
 		return err
 	}
-	return p.write("readback_bin-"+version+"-py3-none-"+strings.Join(slices.Sorted(slices.Values(s.tags)), ".")+".whl", b.Bytes())
+	return p.write("pypi", "readback_bin-"+version+"-py3-none-"+strings.Join(slices.Sorted(slices.Values(s.tags)), ".")+".whl", b.Bytes())
 }
 
-func (p packages) write(name string, data []byte) error {
-	return os.WriteFile(filepath.Join(p.out, name), data, 0o644) //nolint:gosec // for everybody
+func (p packages) write(registry, name string, data []byte) error {
+	dir := filepath.Join(p.out, registry)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everybody
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), data, 0o644) //nolint:gosec // likewise
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -85,6 +86,9 @@ func must(t *testing.T, out string, err error) string {
 // readback is the program of this system, or says what is missing.
 func TestInstalledPackagesStartTheProgram(t *testing.T) {
 	need.Long(t)
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no SIGTERM, which the test sends")
+	}
 	p, s := inputs(t), here(t)
 	at := filepath.Join(p.programs, "readback_"+s.goos+"_"+s.goarch+"_v1")
 	if err := os.Remove(filepath.Join(at, s.program())); err != nil {
@@ -108,7 +112,7 @@ func TestInstalledPackagesStartTheProgram(t *testing.T) {
 
 	t.Run("npm", func(t *testing.T) {
 		npm := need.Program(t, "npm")
-		client, platform := filepath.Join(p.out, "readback-"+version+".tgz"), filepath.Join(p.out, "readback-"+s.os+"-"+s.cpu+"-"+version+".tgz")
+		client, platform := filepath.Join(p.out, "npm", "readback-"+version+".tgz"), filepath.Join(p.out, "npm", "readback-"+s.os+"-"+s.cpu+"-"+version+".tgz")
 		install := func(args ...string) (string, []string) {
 			dir := t.TempDir()
 			env := []string{"npm_config_cache=" + t.TempDir(), "npm_config_update_notifier=false"}
@@ -149,11 +153,11 @@ func TestInstalledPackagesStartTheProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		pip := []string{"-m", "pip", "--disable-pip-version-check", "--no-cache-dir"}
-		out, err := run(t, dir, nil, python, append(pip, "wheel", "--quiet", "--no-index", "--no-deps", "--wheel-dir", p.out, client)...)
+		out, err := run(t, dir, nil, python, append(pip, "wheel", "--quiet", "--no-index", "--no-deps", "--wheel-dir", filepath.Join(p.out, "pypi"), client)...)
 		must(t, out, err)
 		install := func(what string) (string, []string) {
 			at := t.TempDir()
-			out, err := run(t, dir, nil, python, append(pip, "install", "--quiet", "--root-user-action", "ignore", "--no-index", "--find-links", p.out, "--target", at, what)...)
+			out, err := run(t, dir, nil, python, append(pip, "install", "--quiet", "--root-user-action", "ignore", "--no-index", "--find-links", filepath.Join(p.out, "pypi"), "--target", at, what)...)
 			must(t, out, err)
 			return filepath.Join(at, "bin", "readback"), []string{"PYTHONPATH=" + at}
 		}
@@ -226,12 +230,12 @@ func TestPackages(t *testing.T) {
 	}
 	var want []string
 	for _, name := range []string{
-		"readback-VERSION.tgz", "readback-darwin-arm64-VERSION.tgz", "readback-darwin-x64-VERSION.tgz", "readback-linux-arm64-VERSION.tgz",
-		"readback-linux-x64-VERSION.tgz", "readback-win32-arm64-VERSION.tgz", "readback-win32-x64-VERSION.tgz",
-		"readback_bin-VERSION-py3-none-macosx_12_0_arm64.whl", "readback_bin-VERSION-py3-none-macosx_12_0_x86_64.whl",
-		"readback_bin-VERSION-py3-none-manylinux2014_aarch64.musllinux_1_1_aarch64.whl",
-		"readback_bin-VERSION-py3-none-manylinux2014_x86_64.musllinux_1_1_x86_64.whl",
-		"readback_bin-VERSION-py3-none-win_amd64.whl", "readback_bin-VERSION-py3-none-win_arm64.whl",
+		"npm/readback-VERSION.tgz", "npm/readback-darwin-arm64-VERSION.tgz", "npm/readback-darwin-x64-VERSION.tgz", "npm/readback-linux-arm64-VERSION.tgz",
+		"npm/readback-linux-x64-VERSION.tgz", "npm/readback-win32-arm64-VERSION.tgz", "npm/readback-win32-x64-VERSION.tgz",
+		"pypi/readback_bin-VERSION-py3-none-macosx_12_0_arm64.whl", "pypi/readback_bin-VERSION-py3-none-macosx_12_0_x86_64.whl",
+		"pypi/readback_bin-VERSION-py3-none-manylinux2014_aarch64.musllinux_1_1_aarch64.whl",
+		"pypi/readback_bin-VERSION-py3-none-manylinux2014_x86_64.musllinux_1_1_x86_64.whl",
+		"pypi/readback_bin-VERSION-py3-none-win_amd64.whl", "pypi/readback_bin-VERSION-py3-none-win_arm64.whl",
 	} {
 		want = append(want, strings.ReplaceAll(name, "VERSION", version))
 	}
@@ -247,7 +251,7 @@ func TestPackages(t *testing.T) {
 		}
 	}
 	for _, s := range systems {
-		out, err := run(t, p.out, nil, "tar", "-xOzf", "readback-"+s.os+"-"+s.cpu+"-"+version+".tgz", "package/bin/"+s.program(), "package/package.json")
+		out, err := run(t, filepath.Join(p.out, "npm"), nil, "tar", "-xOzf", "readback-"+s.os+"-"+s.cpu+"-"+version+".tgz", "package/bin/"+s.program(), "package/package.json")
 		if got := must(t, out, err); !strings.HasSuffix(got, "for "+s.goos+"/"+s.goarch) || !strings.Contains(got, `"os": [`+"\n    \""+s.os+"\"\n  ]") || !strings.Contains(got, `"cpu": [`+"\n    \""+s.cpu+"\"\n  ]") {
 			t.Errorf("%s/%s: %s", s.goos, s.goarch, got)
 		}
@@ -257,16 +261,50 @@ func TestPackages(t *testing.T) {
 func contents(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	entries, err := os.ReadDir(dir)
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		all[name], err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range entries {
-		if all[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+	return all
+}
+
+// Everything that names the version of the release names the same: an adapter needs a core that
+// exists, and a manifest the image that was tested with it.
+func TestVersions(t *testing.T) {
+	_, version, err := packages{root: "../.."}.manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := map[string]string{
+		"clients/python/backend.py":               `NAME, VERSION, PYTHON = "readback", "` + version + `", `,
+		"clients/python/pyproject.toml":           `{ bin = ["readback-bin==` + version + `"] }`,
+		"clients/python/src/readback/__init__.py": `__version__ = "` + version + `"`,
+		"deploy/kubernetes/deployment.yaml":       "image: ghcr.io/readback-go/readback:" + version + "\n",
+		"docs/reference/versions.md":              "go install github.com/readback-go/readback/cmd/readback@v" + version + "\n",
+		".github/ISSUE_TEMPLATE/fault.yaml":       "placeholder: v" + version + " ",
+	}
+	modules, err := filepath.Glob("../../adapters/*/go.mod")
+	if err != nil || len(modules) < 6 {
+		t.Fatalf("%d adapters, %v", len(modules), err)
+	}
+	for _, m := range append(modules, "../../bench/go.mod") {
+		rel, err := filepath.Rel("../..", m)
+		if err != nil {
 			t.Fatal(err)
 		}
+		wants[filepath.ToSlash(rel)] = "github.com/readback-go/readback v" + version + "\n"
 	}
-	return all
+	for name, want := range wants {
+		if text, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(name))); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not contain %q, %v", name, want, err)
+		}
+	}
 }
 
 func TestAReleaseThatIsIncomplete(t *testing.T) {
