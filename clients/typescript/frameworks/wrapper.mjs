@@ -43,6 +43,9 @@ export async function beforeAndAfter(t, name, { effects, lost = 0, options } = {
     await (await program(name, "verified")).run(["B-1", "B-2"]);
     assert.deepEqual([await w.effects("B-1"), await w.effects("B-2")], [1, 1], `effects of two orders after, started ${start}`);
   }
+  const statuses = new Set();
+  for await (const { status } of new Readback({ token: w.token("operator") }).writes()) statuses.add(status);
+  assert.deepEqual([...statuses], ["verified"], "statuses of the writes");
   assert.ok(changed <= 3, `${changed} lines change`);
   t.diagnostic(`${name}: ${effects} effects before, 1 after; ${changed} changed lines`);
 }

@@ -1,7 +1,8 @@
 // The public reports of docs/guide/threads.md: what the program does before, and with readback.
 import assert from "node:assert/strict";
+import { readFileSync, writeFileSync } from "node:fs";
 import test from "node:test";
-import { listings } from "../frameworks/listings.mjs";
+import { listings, threads as page, withPython } from "../frameworks/listings.mjs";
 import { shop, tools } from "../frameworks/mcp/shop.mjs";
 import { beforeAndAfter } from "../frameworks/wrapper.mjs";
 
@@ -26,4 +27,10 @@ for (const [name, thread] of Object.entries(threads)) {
 test("each program of the pages is tested", () => {
   const wrappers = ["ai", "langgraph", "mastra", "mcp", "openai-agents"];
   assert.deepEqual(listings().map(({ name }) => name).sort(), [...Object.keys(threads), ...wrappers].sort());
+});
+
+test("the page has the programs of clients/python/threads; UPDATE=1 renders them", () => {
+  const text = readFileSync(page, "utf8");
+  if (process.env.UPDATE) writeFileSync(page, withPython(text));
+  else assert.equal(text, withPython(text));
 });
