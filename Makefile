@@ -198,7 +198,7 @@ release: build clients/typescript/node_modules/.package-lock.json $(BIN)/gorelea
 .PHONY: snapshot
 snapshot: ## the same of the current commit, signed with a key of the moment; it publishes nothing
 	@mkdir -p $(BIN) && openssl genpkey -algorithm ed25519 -out $(BIN)/snapshot.pem
-	READBACK_SIGNING_KEY=$(BIN)/snapshot.pem $(MAKE) release SNAPSHOT=--snapshot
+	SIGNING_KEY=$(BIN)/snapshot.pem $(MAKE) release SNAPSHOT=--snapshot
 
 # The released API is in the repository's own history: a release is compared with no copy of it.
 .PHONY: api

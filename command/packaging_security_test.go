@@ -198,7 +198,7 @@ func TestChecksumsOfAReleaseAreVerified(t *testing.T) {
 	sign := member(t, yamlOf(t, ".goreleaser.yaml", packaged(t)[".goreleaser.yaml"]), "signs", 0)
 	var args []string
 	for _, a := range member(t, sign, "args").([]any) {
-		args = append(args, strings.NewReplacer("$artifact", "checksums.txt", "$signature", "checksums.txt.sig", "{{ .Env.READBACK_SIGNING_KEY }}", "key.pem").Replace(a.(string)))
+		args = append(args, strings.NewReplacer("$artifact", "checksums.txt", "$signature", "checksums.txt.sig", "{{ .Env.SIGNING_KEY }}", "key.pem").Replace(a.(string)))
 	}
 	if err := run(member(t, sign, "cmd").(string), args...); err != nil {
 		t.Fatal(err)
