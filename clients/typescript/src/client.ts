@@ -88,17 +88,19 @@ export class Readback {
   async *outcomes(ids: Iterable<string>, options: Options = {}): AsyncGenerator<Outcome, void, undefined> {
     const open = new Set(ids);
     let last: string | undefined; // the last event; what happened after it, the server still sends
-    while (open.size > 0) {
+    for (let first = true; open.size > 0; first = false) {
+      if (!first) await sleep(1 + Math.random(), options.signal);
       const stream = new AbortController();
       const stop = () => stream.abort(options.signal?.reason);
       options.signal?.addEventListener("abort", stop, { once: true });
       try {
         const chunks = await this.#send("GET", "/v1/events", options, undefined, (signal) => this.#events(stream, signal, last));
         if (last === undefined) { // the stream is open: what ends from now on is in it
-          for (const outcome of await this.#outcomes([...open], options)) {
-            if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
-          }
+          const now = await this.#outcomes([...open], options);
+          const all = now.length === open.size;
+          for (const outcome of now) if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
           if (open.size === 0) return;
+          if (!all) continue; // a limit was reached: ask again
         }
         for await (const { id, event, data } of chunks) {
           last = id ?? last;
@@ -116,7 +118,6 @@ export class Readback {
         stream.abort();
       }
       options.signal?.throwIfAborted();
-      await sleep(1 + Math.random(), options.signal);
     }
   }
 
@@ -142,10 +143,10 @@ export class Readback {
   async #outcomes(ids: string[], options: Options): Promise<Outcome[]> {
     const found: Outcome[] = [];
     for (let at = 0; at < ids.length; at += 100) {
-      const { results }: components["schemas"]["Results"] = await this.#send("GET", `/v1/writes/batch?${query({ id: ids.slice(at, at + 100) })}`, options,
-        ({ results }: components["schemas"]["Results"]) => !results.some((r) => r.retry_after && r.problem));
-      for (const { outcome, problem } of results) {
-        if (problem) throw new Refused(problem);
+      const path = `/v1/writes/batch?${query({ id: ids.slice(at, at + 100) })}`;
+      const { results }: components["schemas"]["Results"] = await this.#send("GET", path, { ...options, waitMs: 0 });
+      for (const { outcome, problem, retry_after } of results) {
+        if (problem && !retry_after) throw new Refused(problem);
         if (outcome) found.push(outcome);
       }
     }

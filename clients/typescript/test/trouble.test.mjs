@@ -1,0 +1,162 @@
+// What goes wrong beside the writes: the server, the token, the clock, the caller.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { isDone, NotKnown, NotVerified, Readback, Refused, requireVerified, waitsForReviewer } from "readback";
+import { freePort, order, world } from "./world.mjs";
+
+const intent = { workflow: "run-7", step: "charge", ...order("A-1") };
+
+/** A server that answers as it is made to, and counts. */
+async function answers(t, handle) {
+  const requests = [];
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (text) => (body += text)).on("end", () => {
+      requests.push({ method: request.method, url: request.url, headers: request.headers, body });
+      handle(response, requests.length);
+    });
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
+  return { url: `http://127.0.0.1:${server.address().port}`, requests };
+}
+
+const json = (response, status, body, headers = {}) => response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
+const verified = { id: "wr_1", status: "verified", text: "It is as requested.", for_model: "Done.", replayed: false };
+
+test("the server is away: NotKnown, and the same intent is one write later", async (t) => {
+  const rb = new Readback({ url: `http://127.0.0.1:${await freePort()}`, patienceMs: 100 });
+  await assert.rejects(rb.write(intent), (e) => e instanceof NotKnown && e.cause !== undefined);
+  await assert.rejects(rb.get("wr_1"), NotKnown);
+  await assert.rejects(rb.writes().next(), NotKnown);
+  await assert.rejects(rb.outcomes(["wr_1"]).next(), NotKnown);
+  const charge = rb.tool({ ...order("A-1"), key: ["order_id"], operation: (a) => `charge:${a.order_id}` });
+  assert.deepEqual((({ id, verified, status }) => ({ id, verified, status }))(await charge({ order_id: "A-1", amount_cents: 1999 })), { id: "", verified: false, status: "not_known" });
+
+  const w = await world(t);
+  await w.kill();
+  const patient = new Readback({ url: w.url, token: w.agent });
+  const writing = patient.write(intent);
+  await w.restart();
+  requireVerified(await writing);
+  assert.equal((await w.orders("A-1")).length, 1);
+});
+
+test("a wrong token is Refused, and nothing is sent", async (t) => {
+  const w = await world(t);
+  const rb = new Readback({ url: w.url, token: "rbk_wrong" });
+  await assert.rejects(rb.write(intent), (e) => e instanceof Refused && e.problem.status === 401 && e.problem.type.endsWith("/unauthorized"));
+  await assert.rejects(rb.outcomes(["wr_1"]).next(), Refused);
+  const agent = new Readback({ url: w.url, token: w.agent });
+  await assert.rejects(agent.writes().next(), (e) => e instanceof Refused && e.problem.status === 403);
+  await assert.rejects(agent.write({ ...intent, destination: "nowhere" }), (e) => e instanceof Refused && e.problem.status === 422);
+  assert.equal((await w.orders("A-1")).length, 0);
+  assert.throws(() => new Readback({ url: w.url, token: "two\nlines" }), TypeError);
+  assert.throws(() => new Readback({ url: "no address" }), TypeError);
+});
+
+test("a review without a reviewer is an outcome, and a reviewer ends it", async (t) => {
+  const w = await world(t);
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const held = await rb.write({ ...intent, risk: "approve" });
+  assert(waitsForReviewer(held) && !isDone(held));
+  assert.throws(() => requireVerified(held), (e) => e instanceof NotVerified && e.outcome.id === held.id);
+  assert.equal((await rb.get(held.id, { waitMs: 50 })).status, "held", "it waits no longer than it should");
+  await assert.rejects(rb.decide(held.id, { decision: "approve", reason: "I am an agent" }), (e) => e instanceof Refused && e.problem.status === 403);
+
+  const reviewer = new Readback({ url: w.url, token: w.token("reviewer") });
+  const waiting = [];
+  for await (const write of reviewer.writes({ status: ["held"] })) waiting.push(write.id);
+  assert.deepEqual(waiting, [held.id]);
+  const ending = rb.get(held.id, { waitMs: 60_000 });
+  await reviewer.decide(held.id, { decision: "approve", reason: "the invoice is right" });
+  requireVerified(await ending);
+  assert.equal((await w.orders("A-1")).length, 1);
+});
+
+test("a decision is sent once", async (t) => {
+  const { url, requests } = await answers(t, (response) => response.destroy());
+  await assert.rejects(new Readback({ url }).decide("wr_1", { decision: "retry", reason: "again" }), NotKnown);
+  assert.equal(requests.length, 1);
+});
+
+test("a clock that is wrong or set changes nothing", async (t) => {
+  const w = await world(t, { faults: ["lost-answer,op=create"] });
+  const now = Date.now;
+  t.after(() => (Date.now = now));
+  let jump = 0;
+  Date.now = () => now() + (jump = jump === 0 ? 1e10 : jump > 0 ? -1e10 : 0);
+  const rb = new Readback({ url: w.url, token: w.agent });
+  requireVerified(await rb.write(intent));
+  assert.equal((await w.orders("A-1")).length, 1);
+});
+
+test("a cancelled wait ends at once, and the write does not", async (t) => {
+  const w = await world(t, { faults: ["unreadable-read,how=500,skip=1"] });
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const stop = new AbortController();
+  const writing = rb.write(intent, { signal: stop.signal });
+  const end = performance.now() + 30_000;
+  while ((await w.effects()).length === 0 && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 10));
+  stop.abort(new Error("enough"));
+  await assert.rejects(writing, /enough/);
+  await assert.rejects(rb.write(intent, { signal: AbortSignal.abort() }), { name: "AbortError" });
+  await w.faults([]);
+  requireVerified(await rb.write(intent));
+  assert.equal((await w.effects()).length, 1);
+});
+
+test("the same request is sent until it is answered, after Retry-After", async (t) => {
+  const script = [
+    (r) => r.destroy(),
+    (r) => json(r, 503, { title: "stopping" }, { "Retry-After": "0" }),
+    (r) => json(r, 429, { title: "too many" }, { "Retry-After": "0" }),
+    (r) => json(r, 409, { title: "in flight" }, { "Retry-After": "0" }),
+    (r) => r.writeHead(200).end("<html>a proxy"),
+    (r) => json(r, 202, { ...verified, status: "in_progress" }, { "Retry-After": "0" }),
+    (r) => json(r, 409, { title: "begun", outcome: { ...verified, id: "wr_2" }, recorded_digest: "d", received_digest: "d" }),
+  ];
+  const { url, requests } = await answers(t, (response, n) => script[n - 1](response));
+  assert.equal((await new Readback({ url, token: "rbk_1" }).write(intent)).id, "wr_2");
+  assert.equal(requests.length, script.length);
+  for (const { body, headers } of requests) {
+    assert.deepEqual(JSON.parse(body), intent);
+    assert.equal(headers.authorization, "Bearer rbk_1");
+    assert.match(headers.prefer, /^wait=\d+$/);
+  }
+});
+
+test("what will not change is not repeated", async (t) => {
+  let answer;
+  const { url, requests } = await answers(t, (response) => answer(response));
+  for (const [status, body, detail] of [
+    [422, { title: "Another write", detail: "it has other content", outcome: verified, recorded_digest: "d", received_digest: "e" }, "it has other content"],
+    [409, { title: "begun", outcome: verified }, "begun"],
+    [404, "not of readback", "404 Not Found"],
+    [307, "elsewhere", "307 Temporary Redirect"],
+  ]) {
+    requests.length = 0;
+    answer = (response) => json(response, status, body, { Location: "http://127.0.0.1:9/" });
+    await assert.rejects(new Readback({ url }).write(intent), (e) => e instanceof Refused && e.message === detail);
+    assert.equal(requests.length, 1);
+  }
+});
+
+test("the wait ends with the patience, with what is known", async (t) => {
+  const { url } = await answers(t, (response) => json(response, 202, { ...verified, status: "in_progress" }, { "Retry-After": "100" }));
+  assert.equal((await new Readback({ url, patienceMs: 50 }).write(intent)).status, "in_progress");
+  const silent = await answers(t, () => {});
+  await assert.rejects(new Readback({ url: silent.url, timeoutMs: 20, patienceMs: 60 }).write(intent), NotKnown);
+});
+
+const parallel = Number(process.env.READBACK_PARALLEL ?? 500); // 10,000 take a minute
+test(`${parallel} writes at once`, async (t) => {
+  const w = await world(t);
+  const rb = new Readback({ url: w.url, token: w.agent });
+  const ids = Array.from({ length: parallel }, (_, i) => `A-${i}`);
+  const outcomes = await Promise.all(ids.map((id) => rb.write({ idempotency_key: `charge:${id}`, ...order(id) })));
+  for (const outcome of outcomes) requireVerified(outcome);
+  const { orders, duplicates, lost } = await w.effects(`summary?${ids.slice(0, 500).map((id) => `expect=${id}`).join("&")}`);
+  assert.deepEqual([orders, duplicates, lost ?? []], [parallel, 0, []]);
+});
