@@ -325,8 +325,12 @@ func TestMapOfPackages(t *testing.T) {
 		}
 	}
 
-	_, readme, _ := strings.Cut(pages(t)["README.md"], "```go\n")
-	readme, _, _ = strings.Cut(readme, "```")
+	blocks := strings.Split(pages(t)["README.md"], "```go\n")
+	if len(blocks) != 3 {
+		t.Fatalf("README.md has %d blocks of Go; want that of package once and that of the engine", len(blocks)-1)
+	}
+	small, _, _ := strings.Cut(blocks[1], "```")
+	readme, _, _ := strings.Cut(blocks[2], "```")
 	var example strings.Builder
 	for line := range strings.Lines(string(text)) {
 		if code, ok := strings.CutPrefix(line, "//\t"); ok {
@@ -337,9 +341,13 @@ func TestMapOfPackages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofOnce, err := os.ReadFile("once/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
 	_, first, _ := strings.Cut(string(examples), "func Example() {")
 	first, second, _ := strings.Cut(first, "func Example_readme() {")
-	for of, code := range map[string][2]string{"doc.go": {example.String(), first}, "README.md": {readme, second}} {
+	for of, code := range map[string][2]string{"doc.go": {example.String(), first}, "README.md": {readme, second}, "once in README.md": {small, string(ofOnce)}} {
 		shown, compiled := lines(code[0]), lines(code[1])
 		if len(shown) < 10 {
 			t.Errorf("%s has only %d lines of code", of, len(shown))

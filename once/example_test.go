@@ -11,61 +11,74 @@ import (
 	"github.com/readback-go/readback/once"
 )
 
-// Charge is a charge as the bank stores it.
+// Charge is what the bank must have.
 type Charge struct {
-	ID        string `json:"id,omitempty"`
-	Reference string `json:"reference,omitempty"`
-	Invoice   string `json:"invoice"`
-	Cents     int    `json:"cents"`
+	Invoice string `json:"invoice"`
+	Cents   int    `json:"cents"`
 }
 
-// bank loses the response of every charge.
-type bank struct{ charges []Charge }
+// Stored is a charge as the bank shows it.
+type Stored struct {
+	ID, Reference string
+	Charge        Charge
+}
 
-func (b *bank) Post(_ context.Context, c Charge) error {
-	c.ID = fmt.Sprintf("ch_%d", len(b.charges)+1)
-	b.charges = append(b.charges, c)
+// Bank loses the response to every charge. It recognises no repeats.
+type Bank struct{ stored []Stored }
+
+// Post charges a card.
+func (b *Bank) Post(_ context.Context, c Charge, reference string) error {
+	b.stored = append(b.stored, Stored{fmt.Sprintf("ch_%d", len(b.stored)+1), reference, c})
 	return errors.New("the connection was reset")
 }
 
-func (b *bank) Get(_ context.Context, invoice string) (found []Charge, err error) {
-	for _, c := range b.charges {
-		if c.Invoice == invoice {
-			found = append(found, c)
+// List returns the charges of an invoice.
+func (b *Bank) List(_ context.Context, invoice string) (found []Stored, err error) {
+	for _, s := range b.stored {
+		if s.Charge.Invoice == invoice {
+			found = append(found, s)
 		}
 	}
 	return found, nil
 }
 
-// A card is charged once, although the bank loses the response and the caller repeats the call.
-func Example() {
-	ctx, bank, store := context.Background(), &bank{}, ledger.NewMemory() // or sqlite.Open, postgres.Open
-
+// chargeCard may be called again after any error, and after a crash.
+func chargeCard(ctx context.Context, store ledger.Ledger, bank *Bank) error {
 	charge := Charge{Invoice: "INV-7721", Cents: 1999}
-	write := once.Write{
-		Key:    "charge:INV-7721",
+	out, err := once.Do(ctx, store, once.Write{ // store: sqlite.Open, postgres.Open, ledger.NewMemory
+		Key:    "charge:INV-7721", // one key is one charge
 		Expect: charge,
 		Send: func(ctx context.Context, stamp string) error {
-			c := charge
-			c.Reference = stamp
-			return bank.Post(ctx, c)
+			return bank.Post(ctx, charge, stamp) // the stamp is kept as the charge's reference
 		},
 		Find: func(ctx context.Context, _ string) (found []once.Record, err error) {
-			charges, err := bank.Get(ctx, charge.Invoice)
+			charges, err := bank.List(ctx, charge.Invoice)
 			for _, c := range charges {
-				found = append(found, once.Record{Ref: c.ID, Stamp: c.Reference, Fields: c})
+				found = append(found, once.Record{Ref: c.ID, Stamp: c.Reference, Fields: c.Charge})
 			}
 			return found, err
 		},
-		Settle: connectors.Within(0), Horizon: connectors.Within(time.Minute),
+		Settle:  connectors.Within(0),           // the bank lists a charge as soon as it is made
+		Horizon: connectors.Within(time.Minute), // a request arrives within a minute, or never
+	})
+	if err != nil {
+		return err // not charged, or not known: out.Status
 	}
+	fmt.Println(out.Status, out.Ref)
+	return nil
+}
+
+// A card is charged once, although the bank loses the response and the caller repeats the call.
+func Example() {
+	store, bank := ledger.NewMemory(), new(Bank)
 	for range 2 {
-		out, err := once.Do(ctx, store, write)
-		fmt.Println(out.Status, out.Ref, err)
+		if err := chargeCard(context.Background(), store, bank); err != nil {
+			fmt.Println(err)
+		}
 	}
-	fmt.Println("charges:", len(bank.charges))
+	fmt.Println("charges:", len(bank.stored))
 	// Output:
-	// verified ch_1 <nil>
-	// verified ch_1 <nil>
+	// verified ch_1
+	// verified ch_1
 	// charges: 1
 }

@@ -108,7 +108,7 @@ type Record struct {
 // request may have made a second record.
 //
 // Do returns when ctx has ended. Then nothing is begun any more, and a Send or Find in progress
-// runs to its own end.
+// runs to its own end. Give ctx a deadline: a destination that takes no request is tried for hours.
 func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, error) {
 	e, in, err := w.open(store)
 	if err != nil {

@@ -36,6 +36,7 @@ var tests = map[string]func(*testing.T){
 	"mcp-stdio":          TestConfiguredProcess,
 	"mcp-http":           TestConfiguredServer,
 	"go":                 TestGo,
+	"go-once":            TestGo,
 	"engine-step":        TestEngines,
 	"engine-inngest":     TestEngines,
 	"engine-trigger":     TestEngines,
