@@ -6,7 +6,9 @@ FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
+# With .git: the program prints the version of the tag, or the commit.
 COPY . .
+ENV GOWORK=off
 ARG TARGETOS TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -ldflags "-s -w" -o /out/readback ./cmd/readback && mkdir /out/data

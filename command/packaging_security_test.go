@@ -57,6 +57,30 @@ func TestReleasedProgramsAreStatic(t *testing.T) {
 	}
 }
 
+// The image is built from a whole checkout: without .git, or with a tracked file missing, its
+// program prints no version.
+func TestImageKnowsItsVersion(t *testing.T) {
+	git := need.Program(t, "git")
+	text, err := os.ReadFile("../.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	patterns := strings.Fields(string(text))
+	if slices.Contains(patterns, ".git") || len(patterns) == 0 {
+		t.Errorf("the image is built without .git: %v", patterns)
+	}
+	for _, p := range patterns {
+		cmd := exec.CommandContext(t.Context(), git, "-C", "..", "ls-files", "--", ":(glob)"+p, ":(glob)"+p+"/**") //nolint:gosec // our own patterns
+		tracked, err := cmd.Output()
+		if err != nil {
+			need.Have(t, fmt.Errorf("git ls-files: %w", err))
+		}
+		if len(tracked) > 0 {
+			t.Errorf("%s leaves out files of the repository:\n%s", p, tracked)
+		}
+	}
+}
+
 // Released artifacts contain the licences of their linked code, generated when they are
 // built.
 func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
