@@ -82,7 +82,7 @@ class Client(Server):
 
     def test_a_repeat_is_the_same_write(self):
         rb, id = self.client(), self.name + "1"
-        self.world.faults(f"lost-answer,op=create,order={id}")
+        self.world.faults(f"lost-answer,op=create,key={id}")
         first, second = rb.write(order(id)), rb.write(order(id))
         self.assertEqual((first.verified, first.done, first.final, first.replayed), (True, True, True, False))
         self.assertEqual((second.id, second.replayed, second.require()), (first.id, True, second))
@@ -151,7 +151,7 @@ class Client(Server):
 
     def test_review_without_a_reviewer(self):
         rb, id = self.client(), self.name + "6"
-        self.world.faults(f"dropped-field,op=create,order={id},field=currency")
+        self.world.faults(f"dropped-field,op=create,key={id},field=currency")
         outcome = rb.write(order(id))
         self.assertEqual((outcome.status, outcome.waits_for_reviewer, outcome.done), ("review", True, False))
         self.assertEqual((rb.write(order(id)).id, rb.get(outcome.id, wait=1).status), (outcome.id, "review"))

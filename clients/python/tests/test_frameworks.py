@@ -100,6 +100,14 @@ class LangGraph(Case):
         self.assertEqual(graph.invoke(Command(resume=True), config)["status"], "verified")
         self.assertEqual(self.effects(), 1)
 
+    def test_an_outcome_that_is_not_verified_is_raised(self):
+        world.faults(f"refused,op=create,key={self.order}")
+        ask = readback.langgraph.verified(**ORDER)(charge_card)
+        graph, config = self.graph(lambda state: {"status": ask(self.order, 1999).status})
+        with self.assertRaises(readback.NotVerified) as e:
+            graph.invoke({}, config)
+        self.assertEqual((e.exception.outcome.status, self.effects()), ("not_applied", 0))
+
     def test_a_thread_that_begins_again(self):
         ask = readback.langgraph.verified(**ORDER)(charge_card)
         amount = [1999]
@@ -122,7 +130,7 @@ class LangGraph(Case):
 
         def charge(state):
             for order in self.order, self.order + "-2":
-                ask(order, 1999).require()
+                ask(order, 1999)
                 if failures and failures.pop():
                     raise ConnectionError("another service is away")
             return {"status": "done"}

@@ -66,7 +66,10 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
 
 def ends(client: Any, place: Optional[Place[Any]], interrupt: Callable[[Any], Any], function: Callable[..., Any],
          declaration: Mapping[str, Any], args: Any, kwargs: Any) -> Steps[None]:
-    """Declares the write of a call at a place, and again after each interrupt, until no reviewer must decide."""
+    """Declares the write of a call at a place, and again after each interrupt, until no reviewer must decide.
+
+    Raises NotVerified unless it is verified: a program that ignored the outcome would continue.
+    """
     declare = declares(function, declaration["key"], declaration.get("operation"),
                        {"write": "create", **{name: value for name, value in declaration.items() if name not in ("key", "operation")}})
     while True:
@@ -76,7 +79,7 @@ def ends(client: Any, place: Optional[Place[Any]], interrupt: Callable[[Any], An
                 result = yield step
                 step = steps.send(result)
         if not waits(step.value):
-            yield step
+            yield Result(step.value.require())
             return
         interrupt(waits(step.value))
 

@@ -31,7 +31,8 @@ def verified(*, client: Any = None, place: Callable[[Any], Optional[Place[Any]]]
 
     The thread and the node name it: a node that is retried, resumed or replayed makes the same
     writes. While a reviewer decides, it interrupts the graph: ask questions of your own in another
-    node. A node that a thread reaches again, as in a conversation, is the same step: there use tool.
+    node. An outcome that is not verified is raised, as NotVerified. A node that a thread reaches
+    again, as in a conversation, is the same step: there use tool.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         from langgraph.types import interrupt
