@@ -137,3 +137,15 @@ func TestOldModulesStayBehindJira(t *testing.T) {
 		t.Errorf("these old modules are imported: %v; want %v. Correct docs/maintain.md and this list", got, old)
 	}
 }
+
+// TestOnceHasNoDriver holds that a program with package once contains the heavy modules of its own
+// store alone: the engine brings one, and the package none.
+func TestOnceHasNoDriver(t *testing.T) {
+	for _, p := range goList[struct{ ImportPath string }](t, "-deps", "./once") {
+		for m := range heavy {
+			if m != "github.com/DataDog/sketches-go" && strings.HasPrefix(p.ImportPath+"/", m+"/") {
+				t.Errorf("package once brings %s", p.ImportPath)
+			}
+		}
+	}
+}
