@@ -40,7 +40,7 @@ var stubs = sync.OnceValues(func() (string, error) {
 // compileRecipes has the compiler check the recipes, and lets them find the stubs.
 func compileRecipes(t *testing.T, dir string) error {
 	t.Helper()
-	files := map[string]string{"readback.ts": "ts-http", "step.ts": "engine-step", "gate.ts": "engine-gate"}
+	files := map[string]string{"step.ts": "engine-step", "gate.ts": "engine-gate"}
 	others := []string{"engines.d.ts"}
 	for engine := range engines {
 		files[engine+"-recipe.ts"] = "engine-" + engine

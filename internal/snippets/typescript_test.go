@@ -14,17 +14,45 @@ import (
 )
 
 // scripts are the blocks of the page, by file.
-var scripts = map[string]string{"readback.ts": "ts-http", "charge.ts": "ts-act", "mcp.ts": "ts-mcp", "pay.test.ts": "chaos-node"}
+var scripts = map[string]string{"charge.ts": "ts-act", "tool.ts": "ts-tool", "mcp.ts": "ts-mcp", "pay.test.ts": "chaos-node"}
 
-// installed are the packages of npm, got once for all tests.
+// installed are the packages of npm, got once for all tests, and that of clients/typescript, built
+// as it is published.
 var installed = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(folder, "npm")
 	files := filepath.Join("testdata", "npm")
 	if err := os.CopyFS(dir, os.DirFS(files)); err != nil {
 		return dir, err
 	}
-	return dir, need.Install(files, dir)
+	if err := need.Install(files, dir); err != nil {
+		return dir, err
+	}
+	return dir, errors.Join(buildClient(filepath.Join(folder, "client")), os.Symlink(filepath.Join(folder, "client"), filepath.Join(dir, "node_modules", "readback")))
 })
+
+func buildClient(dir string) error {
+	source := filepath.Join("..", "..", "clients", "typescript")
+	for _, part := range []string{"src", "scripts"} {
+		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(source, part))); err != nil {
+			return err
+		}
+	}
+	settings, err := os.ReadFile(filepath.Join(source, "tsconfig.json"))
+	if err != nil {
+		return err
+	}
+	_, failed := built()
+	if err := errors.Join(failed, os.WriteFile(filepath.Join(dir, "tsconfig.json"), settings, 0o600), need.Install(source, dir)); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(context.Background(), "node", "scripts/build.mjs")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "READBACK_BINARY="+filepath.Join(folder, "readback"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = errors.Join(err, errors.New(string(out)))
+	}
+	return err
+}
 
 func in(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -98,6 +126,17 @@ func TestTypeScript(t *testing.T) {
 	if out, errs, err := p.run(wrong); err == nil || !strings.Contains(errs, "Refused") {
 		t.Errorf("with a bad token it says %q, %q, %v", out, errs, err)
 	}
+}
+
+// A tool of the package gives a model a result, in every run that of the same write.
+func TestTypeScriptTool(t *testing.T) {
+	p := newPlace(t, "")
+	p.loses("A-1")
+	first := p.says(node(t, "tool.js", "run-7", "A-1"))
+	if again := p.says(node(t, "tool.js", "run-8", "A-1")); !strings.Contains(first, `"verified":true`) || again != first {
+		t.Errorf("two runs print %q and %q", first, again)
+	}
+	p.hasOne("A-1")
 }
 
 // A client of another make lists the tools and calls one.

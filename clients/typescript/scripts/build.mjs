@@ -1,6 +1,6 @@
 // Makes src/api.ts of the OpenAPI document that the server's binary serves, and compiles src to dist.
 import { execFileSync, spawn } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -24,4 +24,5 @@ try {
 }
 rmSync(join(root, "dist"), { recursive: true, force: true });
 execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", root], { stdio: "inherit" });
-copyFileSync(join(root, "../../LICENSE"), join(root, "LICENSE"));
+const license = join(root, "../../LICENSE");
+if (existsSync(license)) copyFileSync(license, join(root, "LICENSE"));
