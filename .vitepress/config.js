@@ -41,12 +41,13 @@ export default defineConfig({
         tokens[i].attrSet("tabindex", "0");
         return table ? table(tokens, i, ...more) : md.renderer.renderToken(tokens, i, more[0]);
       };
-      // Links to code lead to the code host.
+      // Links to code, and to pages beside it, lead to the code host.
       md.core.ruler.push("code", ({ tokens, env }) => {
         for (const link of tokens.flatMap((t) => t.children ?? []).filter((t) => t.type === "link_open")) {
           const href = link.attrGet("href");
-          if (/^[a-z]+:|^#|\.md(#|$)/.test(href)) continue;
-          link.attrSet("href", `${repository}/blob/main/${path.posix.join(path.posix.dirname(env.relativePath), href)}`);
+          const file = path.posix.join(path.posix.dirname(env.relativePath), href);
+          if (/^README\.md(#|$)/.test(file)) link.attrSet("href", file.replace("README.md", "/")); // as rewrites has it
+          else if (!/^[a-z]+:|^#/.test(href) && !/^(docs\/.*|[^/]*)\.md(#|$)/.test(file)) link.attrSet("href", `${repository}/blob/main/${file}`);
         }
       });
     },
