@@ -106,13 +106,13 @@ clients: clients-typescript clients-python ## build and test the packages for Ty
 clients-typescript: build clients/typescript/node_modules/.package-lock.json
 	cd clients/typescript && npm run --silent build && npm test --silent && npm run --silent frameworks
 
-clients/typescript/node_modules/.package-lock.json: clients/typescript/package-lock.json
-	cd clients/typescript && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
+clients/%/node_modules/.package-lock.json: clients/%/package-lock.json
+	cd clients/$* && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
 	@touch $@
 
 .PHONY: clients-python
-clients-python: build
-	@test ! -d clients/python || (cd clients/python && python3 -m unittest discover -s tests)
+clients-python: build clients/python/node_modules/.package-lock.json
+	cd clients/python && python3 -m unittest discover -s tests
 
 .PHONY: drill
 drill: ## 10,000 writes for each class of destination, restored to the middle; a failover; and the suite of ledgers on three partitions

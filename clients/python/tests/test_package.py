@@ -2,15 +2,20 @@
 
 import ast
 import hashlib
+import importlib.util
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).parent.parent
+from world import BINARY, ROOT, need
+
+TYPED = ROOT / "tests" / "typed.py"
 LARGEST = 30 << 10
 
 
@@ -21,6 +26,7 @@ def pip(*args):
 
 class Package(unittest.TestCase):
     def test_wheel(self):
+        need(importlib.util.find_spec("pip"), "pip")
         with tempfile.TemporaryDirectory() as folder:
             place = pathlib.Path(folder)
             sums = set()
@@ -62,6 +68,43 @@ print(readback.__file__, importlib.metadata.version("readback"), readback.__vers
                                env={"PYTHONPATH": str(ROOT / "src"), "PYTHONDONTWRITEBYTECODE": "1"}).stdout.split()
         if sys.version_info >= (3, 10):  # earlier ones have no list of their own modules
             self.assertEqual(set(shown) - set(sys.stdlib_module_names) - {"readback"}, set())
+
+    def test_the_program_of_the_readme(self):
+        need(BINARY.exists(), f"{BINARY} (make build)")
+        program = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            dev = subprocess.Popen([BINARY, "dev", "--no-browser", "--listen", "127.0.0.1:0"], cwd=folder, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+            try:
+                env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), PYTHONDONTWRITEBYTECODE="1", READBACK_URL=dev.stdout.readline().strip())
+                shown = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=env).stdout
+                         for _ in range(2)]
+            finally:
+                dev.terminate()
+                dev.stdout.close()
+                dev.wait()
+        self.assertRegex(shown[0], "^verified ord_")
+        self.assertEqual(shown[1], shown[0])
+
+    def refused(self):
+        """The lines of typed.py that a checker must refuse."""
+        return {n for n, line in enumerate(TYPED.read_text().splitlines(), 1) if line.endswith("# refused")}
+
+    def test_mypy(self):
+        need(shutil.which("mypy"), "mypy")
+        with tempfile.TemporaryDirectory() as cache:
+            shown = subprocess.run(["mypy", "--strict", "--no-error-summary", "--cache-dir", cache, str(ROOT / "src" / "readback"), str(TYPED)],
+                                   cwd=ROOT, capture_output=True, text=True).stdout
+        self.assertEqual({int(n) for n in re.findall(r"typed\.py:(\d+): error", shown)}, self.refused(), shown)
+        self.assertNotIn("src/readback", shown)
+
+    def test_pyright(self):
+        pyright = ROOT / "node_modules" / ".bin" / "pyright"
+        need(pyright.exists(), f"{pyright} (make clients-python)")
+        shown = subprocess.run([pyright, "--outputjson", "--project", "pyproject.toml"], cwd=ROOT, capture_output=True, text=True).stdout
+        found = {(pathlib.Path(d["file"]).name, d["range"]["start"]["line"] + 1) for d in json.loads(shown)["generalDiagnostics"]
+                 if d["severity"] == "error"}
+        self.assertEqual(found, {(TYPED.name, n) for n in self.refused()}, shown)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import io
 import ssl
 import time
 from email.message import Message
-from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Coroutine, Dict, Iterator, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, AsyncGenerator, AsyncIterator, Callable, Coroutine, Dict, Generator, Iterator, Optional, TypeVar, Union
 
 from ._core import Answer, Core, Line, Request, Result, Steps
 from ._outcome import Outcome
@@ -58,7 +58,7 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
         finally:
             results.close()
 
-    def _iterate(self, steps: Steps[None]) -> Any:
+    def _iterate(self, steps: Steps[None]) -> Generator[Any, None, None]:
         result = None
         try:
             while True:
@@ -73,7 +73,7 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
         finally:
             steps.close()
 
-    def _do(self, step: Union[Request, Line, float]) -> Any:
+    def _do(self, step: Any) -> Any:
         if isinstance(step, float):
             return time.sleep(step)
         if isinstance(step, Request):
@@ -134,7 +134,7 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
         finally:
             await results.aclose()
 
-    async def _iterate(self, steps: Steps[None]) -> Any:
+    async def _iterate(self, steps: Steps[None]) -> AsyncGenerator[Any, None]:
         result = None
         try:
             while True:

@@ -245,7 +245,7 @@ class Core(Generic[O, Os, Ws]):
         if isinstance(answer, Answer) and answer.status >= 300:
             refused(answer)
         if not isinstance(answer, Answer) or answer.status >= 300 or "status" not in answer.json():
-            raise NotKnown(answer.status if isinstance(answer, Answer) else answer)
+            raise NotKnown(str(answer.status if isinstance(answer, Answer) else answer))
         yield Result(Outcome(answer.json()))
 
     def _writes(self, filter: Mapping[str, Any]) -> Steps[None]:

@@ -88,7 +88,7 @@ def declares(function: Callable[..., Any], key: Sequence[str], operation: Option
         given = bound.arguments
         if expect is None:
             expect = {name: value for name, value in given.items() if name not in key}
-        intent = dict({"tool": function.__name__}, **members)
+        intent: Dict[str, Any] = dict({"tool": function.__name__}, **members)
         intent["key"] = {name: given[name] for name in key}
         if expect:
             intent["expect"] = dict(expect)
