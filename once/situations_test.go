@@ -25,6 +25,7 @@ import (
 	"github.com/readback-go/readback/ledger/postgres"
 	"github.com/readback-go/readback/ledger/sqlite"
 	"github.com/readback-go/readback/once"
+	"github.com/readback-go/readback/readbacktest"
 )
 
 // The tests are the situations of docs/guide/your-200-lines.md, by their numbers. The destination's
@@ -439,4 +440,56 @@ func TestHalfOfSeveralWrites(t *testing.T) {
 			t.Errorf("%+v; want each once", sum)
 		}
 	})
+}
+
+// Every fault at every request, and a kill at every point, of two writes: each is made once, and no
+// success is reported of anything else.
+func TestEveryFaultAndKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		readbacktest.Replay(t, readbacktest.Plan{}, func(s *readbacktest.Story) {
+			w, store, ids := world(t), ledger.NewMemory(), []string{"A-1", "A-2"}
+			proxy := s.Proxy(orders.Handler(w), readbacktest.Options{})
+			err := s.Run(func(ctx context.Context, run *readbacktest.Run) error {
+				c, err := orders.NewConnector("http://orders.example", orders.Plain.Options(), run.Transport(proxy.Transport()))
+				for _, id := range ids {
+					if err == nil {
+						_, err = once.Do(ctx, mortal{store, run}, pay(c, id))
+					}
+				}
+				return err
+			})
+			kind, _ := s.Fault()
+			sum := w.Summary(ids...)
+			switch {
+			case kind == readbacktest.Duplicate && sum.Duplicates == 1 && err != nil: // the network's, reported
+			case kind == readbacktest.PhantomSuccess && sum.Duplicates == 0 && err != nil: // nothing is stored, reported
+			case err != nil || sum.Duplicates != 0 || len(sum.Lost) != 0:
+				s.Errorf("%+v, %v", sum, err)
+			}
+		})
+	})
+}
+
+// mortal is the store as a process uses it: a killed one writes nothing.
+type mortal struct {
+	ledger.Ledger
+	run *readbacktest.Run
+}
+
+// Reserve implements [ledger.Ledger].
+func (m mortal) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+	err = m.run.Do("reserve", func() (err error) {
+		rec, fresh, err = m.Ledger.Reserve(ctx, r)
+		return err
+	})
+	return rec, fresh, err
+}
+
+// Append implements [ledger.Ledger].
+func (m mortal) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
+	err = m.run.Do("append", func() (err error) {
+		rec, err = m.Ledger.Append(ctx, id, fence, events...)
+		return err
+	})
+	return rec, err
 }
