@@ -49,7 +49,8 @@ var ErrNotVerified = errors.New("not verified")
 type Write struct {
 	// Key names the business operation, such as "charge:INV-7721": any text. One key is one
 	// write, for all programs that share the store, and for as long as the store has it: a write
-	// that ended as not applied is made again under another key ("charge:INV-7721:2").
+	// that ended as not applied is made again under another key ("charge:INV-7721:2"). Programs
+	// that use one key have the same Send and Find, since any of them may continue the write.
 	Key string
 	// Expect is the record that must exist afterwards, a struct or a map. Every field that it
 	// has as JSON is compared exactly with the record found; `json:",omitempty"` and
@@ -62,13 +63,15 @@ type Write struct {
 	Expect any
 	// Send makes the write, with one request that it does not repeat. It writes the stamp, 35
 	// characters of a-z, 2-7 and "-", where the record keeps it (metadata, a reference), and may
-	// use it as an idempotency key.
+	// use it as an idempotency key. The stamp follows from the key alone, so that Find finds the
+	// record even for a store that was lost.
 	//
 	// An error means that nothing is known, so that Find decides, unless it is of
 	// [connectors.Refused], [connectors.Conflict], [connectors.Throttled],
 	// [connectors.LoginRefused] or [connectors.NotSent]: those say that it was not applied, and
 	// the last three that it may be sent again. httpsend.Classify makes them of an HTTP status.
-	// The context ends after 30 s; a Send that ignores that may act after a repeat.
+	// The context has the values of Do's, and ends after 30 s; a Send that ignores its end may act
+	// after a repeat.
 	Send func(ctx context.Context, stamp string) error
 	// Find returns every record of the operation, whoever made it: those with the stamp, and
 	// where the destination can be asked so, those with its business key. No record and no error
@@ -110,7 +113,7 @@ type Record struct {
 // Do returns when ctx has ended. Then nothing is begun any more, and a Send or Find in progress
 // runs to its own end. Give ctx a deadline: a destination that takes no request is tried for hours.
 func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, error) {
-	e, in, err := w.open(store)
+	e, in, err := w.open(ctx, store)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -133,7 +136,7 @@ func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, erro
 // The decision is about the write with this content; one with another is refused. Otherwise it is
 // as with [engine.Engine.Resolve]. The result is as that of [Do].
 func Decide(ctx context.Context, store ledger.Ledger, w Write, d engine.Decision) (engine.Outcome, error) {
-	e, in, err := w.open(store)
+	e, in, err := w.open(ctx, store)
 	if err != nil {
 		return engine.Outcome{}, err
 	}
@@ -177,7 +180,7 @@ const (
 
 // open returns an engine that knows this write alone, and its intent. Each call has its own, since
 // closures are of a call.
-func (w Write) open(store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
+func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
 	in, err := w.intent()
 	if err != nil {
 		return nil, in, err
@@ -186,7 +189,7 @@ func (w Write) open(store ledger.Ledger) (*engine.Engine, intent.WriteIntent, er
 		return nil, in, errors.New("once: there is no store")
 	}
 	var reg connectors.Registry
-	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow}, Profiles: map[string]connectors.Profile{
+	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow, ctx}, Profiles: map[string]connectors.Profile{
 		in.Kind: {Stamped: true, Settle: w.Settle, Horizon: w.Horizon}}})
 	return engine.New(store, &reg, nil), in, err
 }
@@ -243,15 +246,16 @@ func fields(v any) (intent.Fields, error) {
 
 // closures are the destination of one write.
 type closures struct {
-	of  Write
-	key string
+	of     Write
+	key    string
+	caller context.Context // its values are those of the closures' contexts
 }
 
 var _ connectors.Connector = closures{}
 
 // Write implements [connectors.Connector].
 func (c closures) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	return connectors.Receipt{}, finished(func() error { return c.of.Send(ctx, r.Stamp) })
+	return connectors.Receipt{}, finished(func() error { return c.of.Send(valued{ctx, c.caller}, r.Stamp) })
 }
 
 // Read implements [connectors.Connector].
@@ -259,7 +263,7 @@ func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	seen := connectors.Observation{At: time.Now()}
 	var found []Record
 	err := finished(func() (err error) {
-		found, err = c.of.Find(ctx, q.Stamp)
+		found, err = c.of.Find(valued{ctx, c.caller}, q.Stamp)
 		return err
 	})
 	if err != nil {
@@ -274,6 +278,20 @@ func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 		seen.Records = append(seen.Records, connectors.Record{Ref: r.Ref, Stamp: r.Stamp, Fields: members})
 	}
 	return seen, nil
+}
+
+// valued is a context with the values of another one as well.
+type valued struct {
+	context.Context
+	more context.Context
+}
+
+// Value implements [context.Context].
+func (v valued) Value(key any) any {
+	if value := v.Context.Value(key); value != nil {
+		return value
+	}
+	return v.more.Value(key)
 }
 
 // finished calls a closure in a goroutine of its own, since it may end that (t.FailNow): the engine's

@@ -407,3 +407,66 @@ func TestFindThatFails(t *testing.T) {
 		}
 	})
 }
+
+// A store that was lost, or that is empty since it was in memory: what Find shows is the write's own,
+// and is not made again.
+func TestStoreThatIsLost(t *testing.T) {
+	s := &shelf{}
+	w := s.write("a", paid)
+	for range 2 {
+		if out, err := once.Do(t.Context(), ledger.NewMemory(), w); out.Status != ledger.Verified || err != nil {
+			t.Errorf("%s, %v", out.Status, err)
+		}
+	}
+	w.Expect = map[string]any{"paid": false}
+	if out, err := once.Do(t.Context(), ledger.NewMemory(), w); out.Status != ledger.StatusReview || err == nil {
+		t.Errorf("another content: %s, %v; want review", out.Status, err)
+	}
+	if s.sends != 1 {
+		t.Errorf("%d sends, want 1", s.sends)
+	}
+}
+
+// Where a key is done, the closures of another program are not called.
+func TestOtherClosures(t *testing.T) {
+	s, store := &shelf{}, ledger.NewMemory()
+	w := s.write("a", paid)
+	if _, err := once.Do(t.Context(), store, w); err != nil {
+		t.Fatal(err)
+	}
+	w.Send = func(context.Context, string) error { t.Error("Send of the other program was called"); return nil }
+	w.Find = func(context.Context, string) ([]once.Record, error) {
+		t.Error("Find of the other program was called")
+		return nil, nil
+	}
+	if out, err := once.Do(t.Context(), store, w); err != nil || !out.Replayed {
+		t.Errorf("%s, %v; want the first outcome", out.Status, err)
+	}
+}
+
+// The closures see the values of the caller's context, and not its end.
+func TestContextOfClosures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type key struct{}
+		s, calls := &shelf{}, 0
+		w := s.write("a", paid)
+		send, find := w.Send, w.Find
+		check := func(ctx context.Context) {
+			calls++
+			if ctx.Value(key{}) != "ada" || ctx.Err() != nil {
+				t.Errorf("value %v, %v", ctx.Value(key{}), ctx.Err())
+			}
+			if end, ok := ctx.Deadline(); !ok || time.Until(end) > 30*time.Second {
+				t.Error("the context does not end in time")
+			}
+		}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "ada"))
+		w.Send = func(ctx context.Context, stamp string) error { cancel(); check(ctx); return send(ctx, stamp) }
+		w.Find = func(ctx context.Context, stamp string) ([]once.Record, error) { check(ctx); return find(ctx, stamp) }
+		_, _ = once.Do(ctx, ledger.NewMemory(), w)
+		synctest.Wait()
+		if calls < 2 {
+			t.Errorf("%d calls, want at least 2", calls)
+		}
+	})
+}
