@@ -28,6 +28,7 @@ func document(version string) []byte {
 		"openapi":           "3.1.0",
 		"jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
 		"info": map[string]any{"title": "readback", "version": version,
+			"license":     map[string]any{"name": "Apache License 2.0", "identifier": "Apache-2.0"},
 			"summary":     "Writes that are declared, sent once, and read back",
 			"description": "Errors are problem documents (RFC 9457); each response lists their kinds. An outcome never has the raw response of a destination."},
 		"servers":  []any{map[string]any{"url": "/", "description": "the server that this document was read from"}},

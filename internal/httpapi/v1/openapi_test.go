@@ -31,6 +31,11 @@ func TestDocumentIsOpenAPI(t *testing.T) {
 		if s.Value.Description == "" {
 			t.Errorf("the schema %s has no description", name)
 		}
+		for member, p := range s.Value.Properties {
+			if clients := []string{"Outcome", "Write", "Writes", "StreamEvent", "Choice", "Problem", "Refusal", "Result", "DecisionRequest", intentName}; slices.Contains(clients, name) && p.Ref == "" && p.Value.Description == "" {
+				t.Errorf("the member %s of %s has no description: generated clients have it as their documentation", member, name)
+			}
+		}
 	}
 	seen := map[string]bool{}
 	for path, item := range doc.Paths.Map() {

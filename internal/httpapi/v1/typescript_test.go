@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestTypeScriptClient: types generated from the document compile strictly, and a
-// client with them can declare a write.
+// client with them can call each route. A linter of OpenAPI documents accepts it.
 func TestTypeScriptClient(t *testing.T) {
 	need.Long(t)
 	dir := t.TempDir()
@@ -18,6 +19,11 @@ func TestTypeScriptClient(t *testing.T) {
 	client, err := os.ReadFile(filepath.Join("testdata", "npm", "client.ts"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range routes() {
+		if call := "client." + r.method + "(\"" + r.pattern + "\""; !bytes.Contains(client, []byte(call)) {
+			t.Errorf("client.ts has no call that begins with %s", call)
+		}
 	}
 	for name, text := range map[string][]byte{"openapi.json": document("test"), "client.ts": client,
 		"node.d.ts": []byte("declare const process: { argv: string[] };\n")} {
@@ -27,11 +33,13 @@ func TestTypeScriptClient(t *testing.T) {
 	}
 	bin := filepath.Join(dir, "node_modules", ".bin")
 	for _, args := range [][]string{
+		{filepath.Join(bin, "redocly"), "lint", "openapi.json"},
 		{filepath.Join(bin, "openapi-typescript"), "openapi.json", "-o", "api.d.ts"},
 		{filepath.Join(bin, "tsc"), "--strict", "--noEmit", "--erasableSyntaxOnly", "--noUncheckedIndexedAccess", "--module", "nodenext", "--target", "es2022", "client.ts", "node.d.ts"},
 	} {
 		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", filepath.Base(args[0]), err, out)
 		}
