@@ -5,7 +5,8 @@ import { fileURLToPath } from "node:url";
 
 const at = (path) => fileURLToPath(new URL(`../../../${path}`, import.meta.url));
 export const threads = at("docs/guide/threads.md");
-const pages = [at("docs/guide/frameworks.md"), threads];
+export const frameworks = at("docs/guide/frameworks.md");
+const pages = [frameworks, threads];
 
 export function listings() {
   return pages.flatMap((page) =>

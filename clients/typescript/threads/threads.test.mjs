@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import test from "node:test";
-import { listings, threads as page, withPython } from "../frameworks/listings.mjs";
+import { frameworks, listings, threads as page, withPython } from "../frameworks/listings.mjs";
 import { shop, tools } from "../frameworks/mcp/shop.mjs";
 import { beforeAndAfter } from "../frameworks/wrapper.mjs";
 
@@ -33,4 +33,13 @@ test("the page has the programs of clients/python/threads; UPDATE=1 renders them
   const text = readFileSync(page, "utf8");
   if (process.env.UPDATE) writeFileSync(page, withPython(text));
   else assert.equal(text, withPython(text));
+});
+
+test("the page of the frameworks names the tested versions", () => {
+  const text = readFileSync(frameworks, "utf8");
+  for (const framework of new Set(listings().map(({ framework }) => framework).filter((name) => name !== "stand-ins"))) {
+    const { dependencies } = JSON.parse(readFileSync(new URL(`../frameworks/${framework}/package.json`, import.meta.url), "utf8"));
+    const row = text.split("\n").find((line) => line.startsWith(`| \`readback/${framework}\` |`));
+    assert.ok(Object.entries(dependencies).some(([name, version]) => row.endsWith(` \`${name}\` ${version} |`)), row);
+  }
 });
