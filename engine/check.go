@@ -308,7 +308,7 @@ func (t *task) anothers(j verify.Judgement, seen connectors.Observation) bool {
 
 // policyCase returns everything that a decision may depend on.
 func (t *task) policyCase() policies.Case {
-	c := caseOf(t.rec, t.intent, t.profile, t.now(), &t.e.clock)
+	c := caseOf(t.rec, t.intent, t.profile, t.now(), t.e.clock)
 	_, c.Invertible = t.conn.(connectors.Inverter)
 	if c.Named != "" {
 		c.Named = t.ref()

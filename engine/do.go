@@ -399,7 +399,7 @@ func (t *task) lateCreate() (wait time.Duration, why string) {
 			continue
 		}
 		t.e.clock.record(r.Now, asked) // this may be the process's first reading of that clock
-		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now, &t.e.clock)); still > wait {
+		if still := policies.StillCreates(caseOf(r, w, t.profile, r.Now, t.e.clock)); still > wait {
 			wait, why = still, fmt.Sprintf("an earlier send of write %s, which creates this record, may still arrive", r.ID)
 		}
 	}

@@ -58,7 +58,7 @@ type Engine struct {
 	inFlight map[ledger.ID]*inFlight
 	closed   bool
 	tracer   *tracer // nil: not traced
-	clock    clock
+	clock    *Clock
 	restores restores
 }
 
@@ -117,6 +117,9 @@ type Options struct {
 	Recheck time.Duration
 	// Logger receives messages for operators. Default: none.
 	Logger *slog.Logger
+	// Clock is shared by engines of this process on one ledger that take each other's place: what
+	// one has counted since a send, the next need not count again. Default: one of its own.
+	Clock *Clock
 	// Vault seals sensitive values for the ledger. Default none: an intent that marks fields as
 	// sensitive is refused, as is one for a destination that marks some.
 	Vault *redact.Vault
@@ -180,6 +183,9 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	e.keeps(l)
 	e.SetRisks(e.opts.Risks)
+	if e.clock = e.opts.Clock; e.clock == nil {
+		e.clock = new(Clock)
+	}
 	e.tracer = newTracer(e.opts)
 	e.ctx, e.stop = context.WithCancel(context.Background())
 	return e

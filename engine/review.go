@@ -307,7 +307,7 @@ func (v *chooser) refused(word Word) error {
 // write is visible.
 func (v *chooser) expected() (k policies.Case, assumed bool) {
 	r, p := v.rec, *v.profile
-	k = caseOf(r, v.stored.intent, p, r.Now, &clock{})
+	k = caseOf(r, v.stored.intent, p, r.Now, &Clock{})
 	k.Budget, k.Invertible = budget(v.budget, p), slices.Contains(p.Undo, v.stored.intent.Write)
 	seen, kept := v.lastSeen()
 	if !kept {

@@ -405,7 +405,7 @@ func (t *task) overtaken() (why string, lost bool) {
 	if policies.Late(t.intent, now) {
 		return "stopped before the send: the deadline has passed", false
 	}
-	c := caseOf(t.rec, t.intent, t.profile, now, &t.e.clock)
+	c := caseOf(t.rec, t.intent, t.profile, now, t.e.clock)
 	if t.rec.Rule == policies.RowNativeKey && !policies.InWindow(c, 0) {
 		return "stopped before the send: the destination may forget the key before the send has landed", false
 	}

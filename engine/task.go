@@ -255,7 +255,7 @@ func budget(all int, p connectors.Profile) int {
 
 // caseOf returns the part of a decision's case that comes from the record at a time, without
 // the reads.
-func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *clock) policies.Case {
+func caseOf(r ledger.Record, w intent.WriteIntent, p connectors.Profile, now time.Time, counted *Clock) policies.Case {
 	c := policies.CaseOf(r, w, p, now, counted.sinceSend(r, now), counted.atLeast(r.KeySend, now))
 	c.SinceByClock = counted.byClock(r.LastSend, now)
 	return c
@@ -298,14 +298,14 @@ func encoded(v any) json.RawMessage {
 // decodeExact decodes the output of encoded; [intent.Fields] keep numbers exact by themselves.
 func decodeExact(text []byte, into any) error { return json.Unmarshal(text, into) }
 
-// clock counts time in this process, beside the ledger's clock.
-type clock struct {
+// Clock counts time in this process, beside a ledger's clock. The zero value has counted nothing yet.
+type Clock struct {
 	mu      sync.Mutex
 	counted elapsed.Clock
 }
 
 // record keeps what the ledger's clock showed in a call that began at asked and has just ended.
-func (c *clock) record(now, asked time.Time) {
+func (c *Clock) record(now, asked time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counted.Read(now, asked, time.Now())
@@ -313,21 +313,21 @@ func (c *clock) record(now, asked time.Time) {
 
 // byClock returns the time since the ledger's clock showed a moment, by that clock, without the
 // forward steps that this process knows of.
-func (c *clock) byClock(moment, now time.Time) time.Duration {
+func (c *Clock) byClock(moment, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counted.ByClock(moment, now)
 }
 
 // sinceSend returns how much time has certainly passed since the last send of a write ended.
-func (c *clock) sinceSend(r ledger.Record, now time.Time) time.Duration {
+func (c *Clock) sinceSend(r ledger.Record, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counted.SinceSend(r, now, time.Now())
 }
 
 // atLeast returns how much time can have passed since the ledger's clock showed a moment.
-func (c *clock) atLeast(moment, now time.Time) time.Duration {
+func (c *Clock) atLeast(moment, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.counted.AtLeast(moment, now)

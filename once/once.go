@@ -33,6 +33,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -122,7 +123,7 @@ func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, erro
 	if err == nil && (out.Status == ledger.StatusReview || !out.RecheckUntil.IsZero()) {
 		out, err = again(ctx, e, in.Tenant, out) // there is no worker that reads it again
 	}
-	return out, w.result(out, err)
+	return out, w.result(store, out, err)
 }
 
 // Decide carries out a reviewer's decision about a write in review, after a person has looked at
@@ -147,7 +148,7 @@ func Decide(ctx context.Context, store ledger.Ledger, w Write, d engine.Decision
 	}
 	d.Digest = rec.Digest
 	out, err := e.Resolve(ctx, rec.Tenant, rec.ID, d)
-	return out, w.result(out, err)
+	return out, w.result(store, out, err)
 }
 
 // again reads a write in review, or one that needs a recheck, if such a read is due.
@@ -159,7 +160,10 @@ func again(ctx context.Context, e *engine.Engine, tenant string, out engine.Outc
 }
 
 // result is nil for a write that is done.
-func (w Write) result(out engine.Outcome, err error) error {
+func (w Write) result(store ledger.Ledger, out engine.Outcome, err error) error {
+	if p := (place{store, w.Key}); out.Status != ledger.InProgress && p.counts() {
+		clocks.Delete(p)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("once %.100q: %w", w.Key, err)
@@ -191,7 +195,28 @@ func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, i
 	var reg connectors.Registry
 	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow, ctx}, Profiles: map[string]connectors.Profile{
 		in.Kind: {Stamped: true, Settle: w.Settle, Horizon: w.Horizon}}})
-	return engine.New(store, &reg, nil), in, err
+	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock()}), in, err
+}
+
+// clocks are those of the writes in progress. Without them calls that are shorter than the horizon
+// would each count it from their own beginning.
+var clocks sync.Map
+
+// place identifies a write in this process.
+type place struct {
+	store ledger.Ledger
+	key   string
+}
+
+// counts reports whether the place can be a key of a map: a wrapper of a ledger may be no pointer.
+func (p place) counts() bool { return reflect.ValueOf(p.store).Comparable() }
+
+func (p place) clock() *engine.Clock {
+	if !p.counts() {
+		return nil
+	}
+	c, _ := clocks.LoadOrStore(p, new(engine.Clock))
+	return c.(*engine.Clock)
 }
 
 // intent names the write by its key alone. The business key is that name again, so that keys of

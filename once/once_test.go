@@ -470,3 +470,17 @@ func TestContextOfClosures(t *testing.T) {
 		}
 	})
 }
+
+// A store that is a wrapper and no pointer is one as well.
+func TestStoreThatIsNoKey(t *testing.T) {
+	type wrapper struct {
+		ledger.Ledger
+		_ []string
+	}
+	s, store := &shelf{}, wrapper{Ledger: ledger.NewMemory()}
+	for range 2 {
+		if out, err := once.Do(t.Context(), store, s.write("a", paid)); err != nil || s.sends != 1 {
+			t.Errorf("%s, %v after %d sends", out.Status, err, s.sends)
+		}
+	}
+}

@@ -154,6 +154,27 @@ func TestLostRequest(t *testing.T) {
 	})
 }
 
+// Calls that are shorter than the horizon count together.
+func TestLostRequestOfShortCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, store := world(t, orders.Fault{Kind: orders.DroppedBefore, Times: 1}), ledger.NewMemory()
+		write, status := pay(w.Connector(), "A-1"), ledger.InProgress
+		for began := time.Now(); status == ledger.InProgress; {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			out, err := once.Do(ctx, store, write)
+			cancel()
+			if status = out.Status; status == ledger.Verified && err != nil || time.Since(began) > 2*time.Minute {
+				t.Fatalf("%s, %v after %v", status, err, time.Since(began))
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if status != ledger.Verified {
+			t.Errorf("%s, want verified", status)
+		}
+		effects(t, w, "A-1", 1)
+	})
+}
+
 // Where nothing is declared about the destination, it is not: a reviewer decides.
 func TestLostRequestAtAnUnknownDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
