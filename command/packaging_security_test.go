@@ -97,6 +97,9 @@ func TestReleasesHaveTheNoticesOfOthers(t *testing.T) {
 	}) {
 		t.Errorf("archives do not have it: %v", archived)
 	}
+	if !slices.Contains(archived, any("deploy")) { // the folder, with all below it
+		t.Errorf("archives do not have deploy/: %v", archived)
+	}
 	for _, want := range []string{"RUN go run ./internal/notices -out /out/NOTICE\n", "COPY --from=build /src/LICENSE /out/NOTICE /usr/share/doc/readback/\n"} {
 		if !strings.Contains(files["Dockerfile"], want) {
 			t.Errorf("the image lacks %q", want)
@@ -178,8 +181,8 @@ func TestSecurityPolicy(t *testing.T) {
 	}
 }
 
-// The checksums of a release are signed as .goreleaser.yaml configures it, with a key that `readback
-// key new` makes, and the commands of docs/reference/versions.md verify them.
+// The checksums of a release are signed as .goreleaser.yaml configures it, with a key of package
+// signing, and the commands of docs/reference/versions.md verify them.
 func TestChecksumsOfAReleaseAreVerified(t *testing.T) {
 	need.Program(t, "openssl")
 	sha256sum := need.Program(t, "sha256sum")
@@ -219,7 +222,12 @@ func TestChecksumsOfAReleaseAreVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	put("checksums.txt", strings.ReplaceAll(string(sums), dir+"/", "")+strings.Repeat("0", 64)+"  readback_0.1.0_linux_arm64.tar.gz\n")
-	sign := member(t, yamlOf(t, ".goreleaser.yaml", packaged(t)[".goreleaser.yaml"]), "signs", 0)
+	release := yamlOf(t, ".goreleaser.yaml", packaged(t)[".goreleaser.yaml"])
+	sign := member(t, release, "signs", 0)
+	of, signature := member(t, release, "checksum", "ids").([]any), member(t, sign, "id") // of what is not named here goreleaser adds the checksum after it signed
+	if len(of) != 2 || !slices.Contains(of, member(t, release, "archives", 0, "id")) || !slices.Contains(of, member(t, release, "sboms", 0, "id")) || slices.Contains(of, signature) {
+		t.Errorf("checksums are of %v, and the signature is %v", of, signature)
+	}
 	var args []string
 	for _, a := range member(t, sign, "args").([]any) {
 		args = append(args, strings.NewReplacer("$artifact", "checksums.txt", "$signature", "checksums.txt.sig", "{{ .Env.SIGNING_KEY }}", "key.pem").Replace(a.(string)))

@@ -286,6 +286,7 @@ func TestVersions(t *testing.T) {
 		"clients/python/pyproject.toml":           `{ bin = ["readback-bin==` + version + `"] }`,
 		"clients/python/src/readback/__init__.py": `__version__ = "` + version + `"`,
 		"deploy/kubernetes/deployment.yaml":       "image: ghcr.io/readback-go/readback:" + version + "\n",
+		"deploy/compose.yaml":                     "image: ghcr.io/readback-go/readback:" + version + "\n",
 		"docs/reference/versions.md":              "go install github.com/readback-go/readback/cmd/readback@v" + version + "\n",
 		".github/ISSUE_TEMPLATE/fault.yaml":       "placeholder: v" + version + " ",
 	}
