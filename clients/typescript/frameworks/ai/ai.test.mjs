@@ -45,3 +45,17 @@ test("a tool's own approval comes before the write is declared", async (t) => {
   await go({ charge_card: asks }, model(["A-1"]), approved(stopped));
   assert.equal(await w.effects("A-1"), 1);
 });
+
+test("a second call is the first one, or is refused; a tool without an operation throws before anything is sent", async (t) => {
+  const w = await place(t);
+  const { Readback, verified } = await import("./node_modules/readback/dist/ai.js");
+  const { charge_card } = await program("ai", "verified");
+  const call = (order, tool = charge_card) => tool.execute(order, { toolCallId: "call_1", messages: [] });
+  const first = await call({ order_id: "A-1", amount_cents: 1999 });
+  const again = await call({ order_id: "A-1", amount_cents: 1999 });
+  const other = await call({ order_id: "A-1", amount_cents: 2500 });
+  assert.deepEqual([first.status, again, other.status, other.verified, await w.effects("A-1")], ["verified", first, "refused", false, 1]);
+  const nameless = tool(verified({}, new Readback().tool({ destination: "orders", kind: "order", write: "create", tool: "charge_card", key: ["order_id"] })));
+  await assert.rejects(call({ order_id: "A-2", amount_cents: 1999 }, nameless), TypeError);
+  assert.equal(await w.effects("A-2"), 0);
+});
