@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ const chaosHeaderTime = 10 * time.Second
 // chaosSettings are the flags of `readback chaos`.
 type chaosSettings struct {
 	target, listen, key string
+	mcp                 bool
 	faults              []string
 	seed                uint64
 	patience            time.Duration
@@ -37,7 +39,7 @@ type chaosSettings struct {
 func (a *app) chaosCommand() *cobra.Command {
 	var s chaosSettings
 	cmd := &cobra.Command{
-		Use:   "chaos --target URL",
+		Use:   "chaos --target URL | chaos --mcp [-- COMMAND ARG...]",
 		Short: "Lose responses before an HTTP API, and count the effects, for tests in any language",
 		Long: `Serve a proxy before an HTTP API, for a test of a program that writes. It loses
 responses, delays, repeats or drops requests, and counts what reached the API. Point the
@@ -57,12 +59,23 @@ A test sets faults and counts effects over HTTP, at the printed address:
   DELETE /_chaos           forget all calls, and begin again with the faults of --fault
 
 It listens on this machine only, and ends with SIGTERM, SIGINT or the end of a pipe on
-standard input: start it with such a pipe, and it ends with the test, however that ends.`,
-		Args: cobra.NoArgs,
-		RunE: a.does(func(ctx context.Context, _ []string) (int, error) { return 0, a.chaos(ctx, s) }),
+standard input: start it with such a pipe, and it ends with the test, however that ends.
+
+With --mcp it is a server of the Model Context Protocol on standard input and output: it
+starts COMMAND, itself such a server, and the faults happen to calls of its tools. op is
+the name of a tool. Without COMMAND it has the tools create_order and find_orders. A tool
+that has its effect and answers with a failure is bad-gateway, with how=tool or
+how=protocol. The address for the test is printed on standard error.`,
+		RunE: a.does(func(ctx context.Context, args []string) (int, error) {
+			if s.mcp {
+				return 0, a.chaosTools(ctx, s, args)
+			}
+			return 0, a.chaos(ctx, s, args)
+		}),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.target, "target", "", "the address of the API, such as http://127.0.0.1:3000")
+	flags.BoolVar(&s.mcp, "mcp", false, "be a server of the Model Context Protocol on standard input and output")
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:0", "where to listen on this machine, host:port; port 0 takes a free one")
 	flags.StringArrayVar(&s.faults, "fault", nil, `a fault, for example "lost-answer,nth=1"; may be repeated`)
 	flags.StringVar(&s.key, "key", "", `the business key, as a JSON pointer into request bodies, for example /order_id; a form field or query parameter of its last name otherwise (default method and path)`)
@@ -80,19 +93,31 @@ func chaosKinds() []string {
 	return all
 }
 
-func (a *app) chaos(ctx context.Context, s chaosSettings) error {
-	target, err := url.Parse(s.target)
+// common checks the flags of both forms.
+func (s chaosSettings) common() error {
 	switch {
-	case s.target == "":
-		return usagef("--target is missing; want the address of the API, such as http://127.0.0.1:3000")
-	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
-		return usagef("--target is no address; want one such as http://127.0.0.1:3000")
 	case s.patience <= 0:
 		return usagef("--patience is %s; want more than 0", s.patience)
 	case s.seed == 0:
 		return usagef("--seed is 0; want 1 or more")
 	case s.key != "" && (s.key == "/" || !strings.HasPrefix(s.key, "/")):
 		return usagef("--key is %q; want a JSON pointer such as /order_id", s.key)
+	}
+	return nil
+}
+
+func (a *app) chaos(ctx context.Context, s chaosSettings, args []string) error {
+	target, err := url.Parse(s.target)
+	switch {
+	case len(args) > 0:
+		return usagef("%q is no flag; want --mcp before the command of a server", args[0])
+	case s.target == "":
+		return usagef("--target is missing; want the address of the API, such as http://127.0.0.1:3000")
+	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+		return usagef("--target is no address; want one such as http://127.0.0.1:3000")
+	}
+	if err := s.common(); err != nil {
+		return err
 	}
 	script, err := chaos.HTTP.Faults(s.faults)
 	if err != nil {
@@ -120,6 +145,69 @@ func (a *app) chaos(ctx context.Context, s chaosSettings) error {
 		return errors.Join(err, l.Close())
 	}
 	return a.serveChaos(a.untilClosed(ctx), l, control, passed)
+}
+
+// chaosGrace is how long a server may continue after its input has ended.
+const chaosGrace = 5 * time.Second
+
+// chaosTools runs between a client and a server of the Model Context Protocol.
+func (a *app) chaosTools(ctx context.Context, s chaosSettings, args []string) (err error) {
+	if s.target != "" {
+		return usagef("--target is set with --mcp; want one of them (the target of an HTTP server of the protocol is a --target too)")
+	}
+	if err := s.common(); err != nil {
+		return err
+	}
+	script, err := chaos.Tools.Faults(s.faults)
+	if err != nil {
+		return usagef("--fault: %w", err)
+	}
+	proxy, err := chaos.NewMCP(s.key, chaos.Options{Seed: s.seed, Script: script, Patience: s.patience})
+	if err != nil {
+		return err
+	}
+	control := chaos.NewServer(chaos.Tools, proxy.Restart)
+	l, err := listenForChaos(ctx, s.listen)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- a.serveChaos(ctx, l, control, http.NotFoundHandler()) }()
+	defer func() {
+		end()
+		err = errors.Join(err, <-served)
+	}()
+	if err := a.chaosAt(a.stderr, l.Addr()); err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		in, toServer := io.Pipe()
+		fromServer, out := io.Pipe()
+		go func() { _ = out.CloseWithError(chaos.ServeOrders(in, out)) }()
+		return proxy.Run(ctx, a.stdin, a.stdout, fromServer, toServer)
+	}
+	program := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the user's own command
+	program.Stderr, program.WaitDelay = a.stderr, chaosGrace
+	toServer, err := program.StdinPipe()
+	if err != nil {
+		return err
+	}
+	fromServer, err := program.StdoutPipe()
+	if err == nil {
+		err = program.Start()
+	}
+	if err != nil {
+		return fmt.Errorf("cannot start %q: %w", args[0], err)
+	}
+	err = proxy.Run(ctx, a.stdin, a.stdout, fromServer, toServer)
+	_ = toServer.Close() // a server ends with its input, or is ended
+	defer time.AfterFunc(chaosGrace, end).Stop()
+	how := program.Wait()
+	if errors.Is(err, chaos.ErrEnded) {
+		return errors.Join(fmt.Errorf("%q: %w", args[0], err), how)
+	}
+	return err
 }
 
 // listenForChaos listens on this machine only: a request to the proxy is one to its target.

@@ -25,9 +25,11 @@ func can(k fault.Kind, write bool) bool {
 	return write && !k.OfReads() || !write && !slices.Contains(onlyWrites, k)
 }
 
-// Check returns what is wrong with a fault.
-func Check(f fault.Fault) error {
-	err := f.Check(Forms)
+// Check returns what is wrong with a fault of a [Proxy].
+func Check(f fault.Fault) error { return check(f, Forms) }
+
+func check(f fault.Fault, forms fault.Forms) error {
+	err := f.Check(forms)
 	switch {
 	case err != nil:
 		return err

@@ -63,6 +63,7 @@ func (c Call) Effects() int {
 type Log struct {
 	Options Options
 
+	forms   fault.Forms
 	began   time.Time
 	calling Traffic // calls in progress
 
@@ -87,8 +88,10 @@ func (h *held) lands(c Call) bool {
 }
 
 // NewLog returns an empty log. The options are checked.
-func NewLog(o Options) *Log {
-	l := &Log{Options: o, began: time.Now(), faults: fault.NewSchedule(Forms, o.Seed)}
+func NewLog(o Options) *Log { return newLog(o, Forms) }
+
+func newLog(o Options, forms fault.Forms) *Log {
+	l := &Log{Options: o, forms: forms, began: time.Now(), faults: fault.NewSchedule(forms, o.Seed)}
 	l.lags.Store(slices.Contains(o.Kinds, fault.LaggingRead))
 	for _, f := range o.Script {
 		_ = l.Set(f) // Options.Checked has checked it
@@ -99,7 +102,7 @@ func NewLog(o Options) *Log {
 // Set adds a fault for later requests, as an entry of Options.Script. Errors wrap
 // [fault.ErrInvalid].
 func (l *Log) Set(f fault.Fault) error {
-	if err := Check(f); err != nil {
+	if err := check(f, l.forms); err != nil {
 		return err
 	}
 	if f.Kind == fault.LaggingRead {

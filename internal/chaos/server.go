@@ -215,17 +215,24 @@ func KeyAt(at string) func(*http.Request) string {
 		if err != nil {
 			return ""
 		}
-		var doc any
-		d := json.NewDecoder(bytes.NewReader(body))
-		d.UseNumber() // a key is compared as it is written
-		if d.Decode(&doc) == nil {
-			if found, ok := valueAt(doc, p); ok {
-				return fmt.Sprint(found)
-			}
+		if found, ok := valueAtJSON(body, p); ok {
+			return found
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return r.FormValue(p.LastToken())
 	}
+}
+
+// valueAtJSON is the scalar at a place of a JSON document, as text.
+func valueAtJSON(text []byte, at jsontext.Pointer) (string, bool) {
+	var doc any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // a key is compared as it is written
+	if d.Decode(&doc) != nil {
+		return "", false
+	}
+	found, ok := valueAt(doc, at)
+	return fmt.Sprint(found), ok
 }
 
 func valueAt(doc any, at jsontext.Pointer) (any, bool) {
