@@ -4,9 +4,13 @@ import asyncio
 import http.server
 import json
 import os
+import queue
+import shutil
 import signal
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -230,6 +234,17 @@ class Client(Server):
         streams = [r for r in proxy.requests if b"/v1/events" in r]
         self.assertEqual([b"Last-Event-ID" in r for r in streams], [False, True])
 
+    def test_outcomes_that_have_ended_come_first(self):
+        rb, id = self.client(), self.name + "12"
+        held, ended = rb.write(order(id + "-0", tool="charge_by_hand")).id, rb.write(order(id + "-1")).id
+        found = queue.Queue()
+        waits = threading.Thread(target=lambda: [found.put(o) for o in rb.outcomes([held, ended])], daemon=True)
+        waits.start()
+        self.assertEqual(found.get(timeout=60).id, ended)
+        self.reviewer().decide(held, "deny", "it is wrong")
+        self.assertEqual(found.get(timeout=60).id, held)
+        waits.join()
+
     def test_outcomes_of_an_unknown_write(self):
         with self.assertRaises(readback.Refused):
             list(self.client().outcomes(["wr_" + 32 * "0"]))
@@ -279,6 +294,24 @@ class Client(Server):
                 self.client(f"http://127.0.0.1:{server.server_port}").write(order(self.name + "11"))
             server.shutdown()
         self.assertNotIn(self.name + "11", self.world.effects())
+
+    def test_tls(self):
+        world.need(shutil.which("openssl"), "openssl")
+        with tempfile.TemporaryDirectory() as folder:
+            key, certificate = f"{folder}/key.pem", f"{folder}/certificate.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                            "-subj", "/CN=readback", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                           check=True, capture_output=True)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            proxy = world.Proxy(self.world.url, tls=context)
+            self.addCleanup(proxy.close)
+            url = "https" + proxy.url[len("http"):]
+            with self.assertRaisesRegex(readback.NotKnown, "(?i)certificate"):
+                self.client(url, patience=1).write(order(self.name + "13"))
+            self.assertEqual(proxy.requests, [])
+            with unittest.mock.patch.dict(os.environ, SSL_CERT_FILE=certificate):
+                self.assertEqual(self.client(url).write(order(self.name + "13")).status, "verified")
 
     def test_the_job_is_killed(self):
         w = world.World()
@@ -346,6 +379,26 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
         self.one("c1")
         calls = [json.loads(r.partition(b"\r\n\r\n")[2]).get("call") for r in proxy.requests]
         self.assertEqual(calls, [0, 0, 0, 1], "the cancelled call keeps its number")
+
+    async def test_a_cancelled_write_ends_its_request(self):
+        arrived, gone = asyncio.Event(), asyncio.Event()
+
+        async def serve(reader, writer):
+            arrived.set()
+            while await reader.read(1 << 16):
+                pass
+            writer.close()
+            gone.set()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        write = asyncio.ensure_future(self.client("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]).write(order("c5")))
+        await arrived.wait()
+        write.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await write
+        await asyncio.wait_for(gone.wait(), 30)
+        server.close()
+        await server.wait_closed()
 
     async def test_no_cancellation_is_lost(self):
         rb, answer = self.client(), asyncio.get_running_loop().create_future()

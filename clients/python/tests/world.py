@@ -121,9 +121,9 @@ class Proxy:
     whose connection has ended. It carries no response until it is released.
     """
 
-    def __init__(self, url, chance=0.0, seed=1):
+    def __init__(self, url, chance=0.0, seed=1, tls=None):
         self.to = url[len("http://"):].split(":")
-        self.chance, self.random = chance, random.Random(seed)
+        self.chance, self.random, self.tls = chance, random.Random(seed), tls
         self.requests, self.ended, self.cuts, self.arrived, self.released = [], [], 0, threading.Event(), threading.Event()
         self.released.set()
         self.open = set()
@@ -138,8 +138,11 @@ class Proxy:
                 threading.Thread(target=self.carry, args=(client, self.random.random(), self.random.random()), daemon=True).start()
 
     def carry(self, client, chance, where):
-        with client:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(client)
             try:
+                if self.tls:
+                    client = stack.enter_context(self.tls.wrap_socket(client, server_side=True))
                 self.exchange(client, chance < self.chance, where)
             except OSError:
                 pass
