@@ -27,6 +27,7 @@
 package once
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,14 +106,14 @@ type Record struct {
 //
 //   - not_applied: it does not exist, and will not.
 //   - review: it is not known; see [Decide].
-//   - in_progress: ctx has ended, or what Do does next is due later. Do it again.
+//   - in_progress: ctx has ended first. Do it again.
 //
 // With any other error there is no outcome, and the same call can be repeated; it is then as with
 // [engine.Engine.Do]. An outcome with RecheckUntil is confirmed by a Do after that time: a late
 // request may have made a second record.
 //
-// Do returns when ctx has ended. Then nothing is begun any more, and a Send or Find in progress
-// runs to its own end. Give ctx a deadline: a destination that takes no request is tried for hours.
+// Do returns when ctx has ended. A Send or Find in progress then runs to its own end, and the next Do
+// continues. Give ctx a deadline: a destination that takes no request is tried for hours.
 func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, error) {
 	e, in, err := w.open(ctx, store)
 	if err != nil {
@@ -151,10 +152,11 @@ func Decide(ctx context.Context, store ledger.Ledger, w Write, d engine.Decision
 	return out, w.result(store, out, err)
 }
 
-// again reads a write in review, or one that needs a recheck, if such a read is due.
+// again reads a write in review, or one that needs a recheck, if such a read is due and ctx has not
+// ended.
 func again(ctx context.Context, e *engine.Engine, tenant string, out engine.Outcome) (engine.Outcome, error) {
-	if _, _, err := e.WorkOn(ctx, tenant, out.ID); err != nil {
-		return out, err
+	if _, _, err := e.WorkOn(ctx, tenant, out.ID); err != nil && ctx.Err() == nil {
+		return engine.Outcome{}, err
 	}
 	return e.Wait(ctx, tenant, out.ID, out.Replayed)
 }
@@ -186,16 +188,19 @@ const (
 // closures are of a call.
 func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
 	in, err := w.intent()
-	if err != nil {
-		return nil, in, err
-	}
 	if store == nil {
-		return nil, in, errors.New("once: there is no store")
+		err = errors.New("once: there is no store")
+	}
+	if err := cmp.Or(err, ctx.Err()); err != nil {
+		return nil, in, err
 	}
 	var reg connectors.Registry
 	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow, ctx}, Profiles: map[string]connectors.Profile{
 		in.Kind: {Stamped: true, Settle: w.Settle, Horizon: w.Horizon}}})
-	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock()}), in, err
+	if err != nil {
+		return nil, in, err
+	}
+	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock()}), in, nil
 }
 
 // clocks are those of the writes in progress. Without them calls that are shorter than the horizon

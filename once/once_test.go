@@ -57,7 +57,7 @@ var paid = map[string]any{"paid": true}
 func TestClosuresThatPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, burst := range map[string]func(){
-			"panic": func() { panic("no") }, "nil error": func() { panic(error(nil)) }, "exit": runtime.Goexit,
+			"panic": func() { panic("no") }, "exit": runtime.Goexit,
 		} {
 			for _, applied := range []bool{false, true} {
 				s, store, bursts := &shelf{}, ledger.NewMemory(), 0
@@ -483,4 +483,32 @@ func TestStoreThatIsNoKey(t *testing.T) {
 			t.Errorf("%s, %v after %d sends", out.Status, err, s.sends)
 		}
 	}
+}
+
+// A caller whose time is over gets nothing, or what is recorded.
+func TestEndedContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		s, store := &shelf{}, ledger.NewMemory()
+		w := s.write("a", paid)
+		w.Horizon = connectors.Bound{}
+		w.Send = func(context.Context, string) error { return errors.New("the connection was reset") }
+		if out, err := once.Do(ctx, store, w); out.Status != ledger.StatusReview || !errors.Is(err, once.ErrNotVerified) {
+			t.Errorf("%s, %v; want review", out.Status, err)
+		}
+		time.Sleep(time.Hour) // a read is due
+		find := w.Find
+		w.Find = func(ctx context.Context, stamp string) ([]once.Record, error) {
+			cancel()
+			time.Sleep(time.Second)
+			return find(ctx, stamp)
+		}
+		if out, err := once.Do(ctx, store, w); out.Status != ledger.StatusReview || !errors.Is(err, once.ErrNotVerified) || ctx.Err() == nil {
+			t.Errorf("ended in the read: %s, %v; want review", out.Status, err)
+		}
+		if out, err := once.Do(ctx, store, s.write("b", paid)); out.ID != "" || !errors.Is(err, context.Canceled) || s.sends != 0 {
+			t.Errorf("ended before: %s, %v after %d sends; want nothing begun", out.Status, err, s.sends)
+		}
+		time.Sleep(time.Minute) // the read ends
+	})
 }
