@@ -24,6 +24,8 @@ export interface Options {
 interface Request extends Options {
   body?: string;
   waitMs?: number;
+  /** Another body of a 2xx response is not the server's: it is no response. */
+  outcome?: boolean;
   /** The request must not be repeated after a lost response. */
   once?: boolean;
 }
@@ -65,12 +67,12 @@ export class Readback {
    */
   async write(intent: Intent, { signal, patienceMs = this.#patienceMs }: Options = {}): Promise<Outcome> {
     const body = JSON.stringify(named(intent));
-    return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body }, (o) => o.status !== "in_progress");
+    return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body, outcome: true }, (o) => o.status !== "in_progress");
   }
 
   /** Gets the outcome of a write, and waits for its end at most for waitMs, through decisions of reviewers. Default: it does not wait. */
   async get(id: string, { waitMs = 0, ...options }: Options & { waitMs?: number } = {}): Promise<Outcome> {
-    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs }, isDone);
+    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs, outcome: true }, isDone);
   }
 
   /** Finds writes, newest first. The token needs the right to trace. */
@@ -127,7 +129,7 @@ export class Readback {
    */
   async decide(id: string, { decision, ...rest }: Decision, options: Options = {}): Promise<Outcome> {
     const body = JSON.stringify({ word: decision, ...rest });
-    return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true });
+    return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true, outcome: true });
   }
 
   /** Names the writes of a job by their place in the program. A job that is started again makes the same calls. */
@@ -179,22 +181,27 @@ export class Readback {
       }
       if (value !== undefined && done(value)) return value;
       wait *= 1 + Math.random(); // many clients lost the same server at once
-      if (performance.now() + 1000 * wait > start + (value === undefined ? patienceMs : waitMs)) {
+      const left = (start + (value === undefined ? patienceMs : waitMs) - performance.now()) / 1000;
+      if (left <= 0 || (wait > left && !cause)) { // a lost response is worth a last request
         if (value !== undefined) return value;
         throw new NotKnown("no answer: whether the request was recorded is not known", { cause });
       }
-      await sleep(wait, signal);
+      await sleep(Math.min(wait, left), signal);
     }
   }
 
-  async #ask<T>(method: string, path: string, { body, once }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
+  async #ask<T>(method: string, path: string, { body, once, outcome }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
     const headers = new Headers(this.#headers);
     if (body) headers.set("Content-Type", "application/json");
     if (seconds > 0) headers.set("Prefer", `wait=${seconds}`);
     const response = await this.#fetch(this.#url + path, { method, headers, body, signal, redirect: "manual" });
     const again = response.headers.get("Retry-After") ?? "";
     const retryAfter = /^\d+$/.test(again) ? Math.min(Number(again), 3600) : undefined;
-    if (response.ok) return { value: (await response.json()) as T, retryAfter };
+    if (response.ok) {
+      const value = await response.json();
+      if (!value || typeof value !== "object" || (outcome && (!value.id || !value.status))) throw new Error("the response is not readback's");
+      return { value, retryAfter };
+    }
     const problem = await refusal(response);
     if (once && (response.status >= 500 || response.status === 408)) throw new Error(problem.title);
     if (again || response.status >= 500 || response.status === 408) return { retryAfter: retryAfter ?? 5 };
