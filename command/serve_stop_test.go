@@ -151,6 +151,7 @@ func TestDev(t *testing.T) {
 			t.Errorf("%s: %d %v", order, code, out)
 		}
 	}
+	eventually(t, "the text", func() bool { return strings.Contains(s.rest.String(), "Make a write of your own") })
 	_, out := s.ask("POST", "/v1/writes", sampleIntent("wire_money", "B-1"), wait...)
 	if out["status"] != "held" || out["replayed"] != true || out["review_url"] != fmt.Sprintf("%s/writes/%s", s.url, out["id"]) {
 		t.Errorf("%v; want the write that dev made, with the page for it", out)
@@ -158,7 +159,6 @@ func TestDev(t *testing.T) {
 	if code, _, text := answered(t, "GET", s.url+"/inbox", ""); code != http.StatusOK || !strings.Contains(text, "B-1") {
 		t.Errorf("the inbox: %d", code)
 	}
-	eventually(t, "the text", func() bool { return strings.Contains(s.rest.String(), "Make a write of your own") })
 	if code := s.end(syscall.SIGTERM); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.errs)
 	}
