@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,11 +57,13 @@ func (l *Ledger) Occupy(t testing.TB, n int) (release func()) {
 		}
 		taken = append(taken, conn)
 	}
-	return func() {
+	release = sync.OnceFunc(func() {
 		for _, conn := range taken {
 			conn.Release()
 		}
-	}
+	})
+	t.Cleanup(release) // a test that fails before would wait for ever while its ledger closes
+	return release
 }
 
 // Waiting returns how many operations of a ledger wait for a transaction or are in one.
