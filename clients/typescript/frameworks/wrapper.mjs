@@ -12,7 +12,7 @@ export async function place(t, options) {
   Object.assign(process.env, { SHOP_URL: w.shop, READBACK_URL: w.url, READBACK_TOKEN: w.agent });
   return {
     ...w,
-    loses: (orders, times = 1) => w.faults(orders.map((order) => `lost-answer,op=create,times=${times},order=${order}`)),
+    loses: (orders, times = 1) => w.faults(orders.map((order) => `lost-answer,op=create,times=${times},key=${order}`)),
     effects: async (order) => (await w.effects(`effects?order_id=${order}`)).length,
     /** A reviewer approves the one write that waits. */
     approve: async (id) => new Readback({ token: w.token("reviewer") }).decide(id, { decision: "approve", reason: "as agreed" }, { patienceMs: 10_000 }),
