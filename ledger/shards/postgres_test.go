@@ -27,11 +27,10 @@ var server = sync.OnceValues(func() (*pgtest.Server, error) {
 
 func TestMain(m *testing.M) {
 	killtest.Main(m, moves, func() error {
-		s, err := server()
-		if err != nil {
-			return nil // the tests have printed why
+		if s, err := server(); err == nil { // else the tests have printed why
+			return s.Close()
 		}
-		return s.Close()
+		return nil
 	})
 }
 
