@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { isVerified, Readback, Refused, requireVerified } from "readback";
+import { isVerified, NotKnown, Readback, Refused, requireVerified } from "readback";
 import { order, world } from "./world.mjs";
 
 test("a write whose response is lost is one effect, and a repeat is the same write", async (t) => {
@@ -59,4 +59,26 @@ test("a step counts its writes, and repeats one that has not ended", async (t) =
   assert.equal(one.status, "held");
   assert.equal((await held.write(wanted)).id, one.id, "it waits for a reviewer: it is the same write");
   assert.notEqual((await held.write({ ...order("A-4"), risk: "approve" })).id, one.id);
+});
+
+test("a step counts each tool, and repeats as many equal writes as have not ended", async () => {
+  const named = [];
+  let away = true;
+  const outcome = { id: "wr_1", status: "verified", text: "", for_model: "", replayed: false };
+  const rb = new Readback({
+    url: "http://127.0.0.1:9", patienceMs: 1, fetch: async (_, { body }) => {
+      const { tool, call } = JSON.parse(body);
+      named.push(`${tool} ${call}`);
+      if (away) throw new TypeError("the server is away");
+      return Response.json(outcome);
+    },
+  });
+  const step = rb.workflow("run-7").step("charge");
+  const both = () => Promise.allSettled([step.write(order("A-1")), step.write(order("A-1"))]);
+  assert.deepEqual((await both()).map((r) => r.reason instanceof NotKnown), [true, true]);
+  away = false;
+  await both();
+  await step.write({ ...order("A-1"), tool: "send_receipt" });
+  await step.write(order("A-1"));
+  assert.deepEqual(named, ["charge_card 0", "charge_card 1", "charge_card 0", "charge_card 1", "send_receipt 0", "charge_card 2"]);
 });
