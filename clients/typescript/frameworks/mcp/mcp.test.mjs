@@ -37,6 +37,25 @@ test("a held write is an elicitation, and its answer sends nothing", async (t) =
   await w.approve(stopped.id);
   const { structuredContent: done } = await verified(client, { workflow: "invoices-7" }).callTool(order); // it starts again
   assert.deepEqual([done.id, done.status, await w.effects("A-1")], [stopped.id, "verified", 1]);
+  const { structuredContent: later } = await calls.callTool(order); // it had not ended
+  assert.deepEqual([later.id, later.status, await w.effects("A-1")], [stopped.id, "verified", 1]);
+});
+
+test("a call that had no answer, made again, is the same write", async (t) => {
+  const w = await place(t, { config: tools({ operation: false }) });
+  let lost = 0;
+  const client = await connected(t, w, { fetch: async (url, init) => {
+    const response = await fetch(url, init);
+    if (!init?.body?.includes("tools/call") || lost++ > 2) return response;
+    await response.text();
+    throw new TypeError("fetch failed");
+  } });
+  const calls = verified(client, { workflow: "invoices-7" });
+  const { structuredContent: none } = await calls.callTool(order);
+  const { structuredContent: found } = await calls.callTool(order);
+  const { structuredContent: other } = await calls.callTool({ ...order, arguments: { ...order.arguments, order_id: "A-2" } });
+  assert.deepEqual([none.status, found.status, other.status, lost], ["not_known", "verified", "verified", 5]);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });
 
 test("a call whose answer is lost is made again under its name; the next call is another one", async (t) => {
