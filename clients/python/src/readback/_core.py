@@ -215,7 +215,7 @@ class Core(Generic[O, Os, Ws]):
             headers = {} if intent.get("workflow") else {"Idempotency-Key": quoted(intent["idempotency_key"])}
             while True:
                 try:
-                    outcome = Outcome((yield from self._exchange("for_model", "POST", "/v1/writes", end, body=body, wait=WAIT, headers=headers)))
+                    outcome = Outcome((yield from self._exchange("id", "POST", "/v1/writes", end, body=body, wait=WAIT, headers=headers)))
                 except NotKnown:
                     if outcome is None:
                         raise
@@ -236,7 +236,7 @@ class Core(Generic[O, Os, Ws]):
 
     def _get(self, id: str, wait: float, final: bool) -> Steps[None]:
         end = self._end(max(wait, self._timeout))
-        yield Result(Outcome((yield from self._exchange("for_model", "GET", of(id), end, wait=wait, final=final))))
+        yield Result(Outcome((yield from self._exchange("id", "GET", of(id), end, wait=wait, final=final))))
 
     def _decide(self, id: str, decision: Mapping[str, Any]) -> Steps[None]:
         body = json.dumps({name: value for name, value in decision.items() if value is not None}).encode()
@@ -244,7 +244,7 @@ class Core(Generic[O, Os, Ws]):
         answer = yield self._request("POST", of(id) + "/decision", self._end(None), body, WAIT)
         if isinstance(answer, Answer) and answer.status >= 300:
             refused(answer)
-        if not isinstance(answer, Answer) or answer.status >= 300 or "for_model" not in answer.json():
+        if not isinstance(answer, Answer) or answer.status >= 300 or "id" not in answer.json():
             raise NotKnown(str(answer.status if isinstance(answer, Answer) else answer))
         yield Result(Outcome(answer.json()))
 
