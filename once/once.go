@@ -75,7 +75,7 @@ type Write struct {
 	// The context has the values of Do's, and ends after 30 s; a Send that ignores its end may act
 	// after a repeat.
 	Send func(ctx context.Context, stamp string) error
-	// Find returns every record of the operation, whoever made it: those with the stamp, and
+	// Find returns every record of the operation, also of other actors: those with the stamp, and
 	// where the destination can be asked so, those with its business key. No record and no error
 	// mean that none was there. It is also called before the first Send, so that an existing
 	// record is not made a second time. The context ends after 10 s.

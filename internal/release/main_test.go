@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -60,7 +61,7 @@ func here(t *testing.T) system {
 	t.Helper()
 	i := slices.IndexFunc(systems, func(s system) bool { return s.goos == runtime.GOOS && s.goarch == runtime.GOARCH })
 	if i < 0 {
-		t.Skipf("no program is released for %s/%s", runtime.GOOS, runtime.GOARCH)
+		need.Have(t, fmt.Errorf("%w: a program released for %s/%s", need.ErrMissing, runtime.GOOS, runtime.GOARCH))
 	}
 	return systems[i]
 }
@@ -87,7 +88,7 @@ func must(t *testing.T, out string, err error) string {
 func TestInstalledPackagesStartTheProgram(t *testing.T) {
 	need.Long(t)
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no SIGTERM, which the test sends")
+		need.Have(t, fmt.Errorf("%w: SIGTERM, which the test sends, on Windows", need.ErrMissing))
 	}
 	p, s := inputs(t), here(t)
 	at := filepath.Join(p.programs, "readback_"+s.goos+"_"+s.goarch+"_v1")
