@@ -12,7 +12,7 @@ import (
 	"github.com/readback-go/readback/internal/need"
 )
 
-// The documentation's lines of Python verify what is sent, and nothing else.
+// The documentation's line of Python, with the package, verifies what is sent, and nothing else.
 func TestThePythonOfTheDocumentation(t *testing.T) {
 	python := need.Program(t, "python3")
 	page, err := os.ReadFile("../../docs/reference/http.md")
@@ -30,15 +30,18 @@ func TestThePythonOfTheDocumentation(t *testing.T) {
 	verifies := func(secret, body string, change func(http.Header)) bool {
 		h := r.heads[0].Clone()
 		change(h)
-		script := string(block[1]) + `
-import sys
-headers = {"webhook-id": sys.argv[2], "webhook-timestamp": sys.argv[3], "webhook-signature": sys.argv[4]}
+		script := `
+import os, sys, types
+import readback
+body = sys.stdin.buffer.read()
+request = types.SimpleNamespace(headers={"webhook-id": sys.argv[1], "webhook-timestamp": sys.argv[2], "webhook-signature": sys.argv[3]})
 try:
-    verify(sys.argv[1], headers, sys.stdin.buffer.read())
-except ValueError as e:
+    ` + string(block[1]) + `
+except readback.BadSignature:
     sys.exit(3)
 `
-		cmd := exec.CommandContext(t.Context(), python, "-c", script, secret, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"))
+		cmd := exec.CommandContext(t.Context(), python, "-c", script, h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"))
+		cmd.Env = append(os.Environ(), "PYTHONPATH=../../clients/python/src", "OPS_HOOK_SECRET="+secret)
 		cmd.Stdin = strings.NewReader(body)
 		out, err := cmd.CombinedOutput()
 		if err != nil && cmd.ProcessState.ExitCode() != 3 {
