@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -249,6 +250,16 @@ func TestPackages(t *testing.T) {
 	for name, data := range contents(t, p.out) {
 		if !bytes.Equal(first[name], data) {
 			t.Errorf("%s differs the second time", name)
+		}
+	}
+	for name := range first { // npm publishes no statement of where a package was built if the package names another repository, or none
+		if !strings.HasSuffix(name, ".tgz") {
+			continue
+		}
+		out, err := run(t, p.out, nil, "tar", "-xOzf", filepath.FromSlash(name), "package/package.json")
+		var manifest struct{ Repository struct{ URL string } }
+		if err := json.Unmarshal([]byte(must(t, out, err)), &manifest); err != nil || manifest.Repository.URL != "git+https://github.com/readback-go/readback.git" {
+			t.Errorf("%s is of the repository %q, %v", name, manifest.Repository.URL, err)
 		}
 	}
 	for _, s := range systems {
