@@ -7,6 +7,11 @@ interface RunContext {
   context: unknown;
 }
 
+/** Zod's and other schemas (standardschema.dev). The SDK checks no JSON Schema. */
+interface Schema {
+  "~standard"?: { validate(value: unknown): { issues?: unknown } | Promise<{ issues?: unknown }> };
+}
+
 type Approval = boolean | ((context: any, args: any, callId?: string) => Promise<boolean>);
 
 /** What this replaces in the options of a tool of the OpenAI Agents SDK. */
@@ -28,13 +33,15 @@ export function verified<T extends object>(tool: T, write: WriteTool, run: (cont
     const named = run(context?.context);
     return write(args, { ...named, signal: details?.signal ?? named.signal });
   };
-  const { needsApproval: asks, inputGuardrails = [] } = tool as { needsApproval?: Approval; inputGuardrails?: unknown[] };
+  const { needsApproval: asks, inputGuardrails = [], parameters } = tool as { needsApproval?: Approval; inputGuardrails?: unknown[]; parameters?: Schema };
   return {
     ...tool,
     outputSchema: undefined,
     execute,
     needsApproval: async (context, args, callId) => {
       if (await (typeof asks === "function" ? asks(context, args, callId) : asks)) return true;
+      // The SDK asks about arguments without the tool's schema too, and then does not call the tool.
+      if ((await parameters?.["~standard"]?.validate(args))?.issues) return false;
       // Guardrails of the tool run after this, and must see a call before it has an effect.
       return inputGuardrails.length === 0 && waits(await execute(args, context));
     },

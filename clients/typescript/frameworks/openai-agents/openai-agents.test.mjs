@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Agent, Runner, RunState, tool } from "@openai/agents";
+import { z } from "zod";
 import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
 import { model } from "./build/model.js";
 
@@ -37,6 +38,20 @@ test("a guardrail of the tool sees a call before its write is declared", async (
     inputGuardrails: [{ name: "no", run: async () => ({ behavior: { type: "rejectContent", message: "what_to_do: not this one" } }) }] }, write));
   await new Runner().run(clerk(guarded, ["A-1"]), "Charge for the orders.");
   assert.equal(await w.effects("A-1"), 0);
+});
+
+test("arguments without the tool's schema make no write", async (t) => {
+  const w = await place(t);
+  const { Readback, verified } = await import("./node_modules/readback/dist/openai-agents.js");
+  const write = new Readback().tool({ destination: "orders", kind: "order", write: "create", tool: "charge_card", key: ["order_id"], operation: (o) => `charge:${o.order_id}` });
+  const charges = async (parameters) => {
+    const charge = tool(verified({ name: "charge_card", description: "Charges.", parameters, execute: () => "" }, write));
+    await new Runner().run(clerk(charge, ["A-1"]), "Charge for the orders.");
+    return w.effects("A-1");
+  };
+  const order = { order_id: z.string(), amount_cents: z.number().int() };
+  assert.equal(await charges(z.object({ ...order, amount_cents: z.number().max(1000) })), 0);
+  assert.equal(await charges(z.object(order)), 1);
 });
 
 test("the context of the run names the workflow", async (t) => {
