@@ -1,6 +1,6 @@
 import type { components } from "./api.js";
 import { type Decision, type Filter, type Intent, isDone, NotKnown, type Outcome, type Problem, Refused, type Write } from "./outcome.js";
-import { Step } from "./step.js";
+import { json, Step } from "./step.js";
 import { type Run, tool, type ToolResult, type ToolSpec } from "./tool.js";
 
 export interface Config {
@@ -66,7 +66,7 @@ export class Readback {
    * Throws Refused, and NotKnown where no answer came.
    */
   async write(intent: Intent, { signal, patienceMs = this.#patienceMs }: Options = {}): Promise<Outcome> {
-    const body = JSON.stringify(named(intent));
+    const body = json(named(intent));
     return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body, outcome: true }, (o) => o.status !== "in_progress");
   }
 

@@ -1,4 +1,4 @@
-import { hasNotEnded } from "./outcome.js";
+import { isDone } from "./outcome.js";
 import { Calls } from "./step.js";
 import type { ToolResult } from "./tool.js";
 
@@ -11,15 +11,15 @@ interface Client {
 
 const tries = 3;
 
-// JSON-RPC errors of the MCP SDK that say that no answer came.
-const connectionClosed = -32000;
-const requestTimeout = -32001;
+// Codes of the MCP SDK's errors after which a call may have been made: a closed connection, a request
+// without an answer, a body that is not MCP's, and what a proxy answers. A server's own errors have others.
+const unsure = (code: unknown): boolean => typeof code !== "number" || [-32000, -32001, -1, 408, 429].includes(code) || code >= 500;
 
 /**
  * Makes an MCP client whose calls of readback's tools can be repeated. Each call has a name: the
  * workflow, the step (default: the tool), and how many calls of the step came before. A call whose
- * answer is lost is made again under its name, and then is no second call; so is an equal call while
- * the write has not ended. A program that starts again makes the same calls, in the same order.
+ * answer is lost is made again under its name, and then is no second call; so is an equal call unless
+ * the write has ended. A program that starts again makes the same calls, in the same order.
  *
  * While a reviewer must decide, the server elicits: a client with elicitation: {url: {}} shows the
  * page of the write. Its answer decides nothing: the reviewer does that at readback.
@@ -30,19 +30,22 @@ export function verified<C extends Client>(client: C, { workflow, step }: { work
     // Another server may carry out each repeat.
     if (!/^readback(-gateway)?$/.test(client.getServerVersion()?.name ?? "")) throw new TypeError("the client is not connected to a readback server");
     const place = step ?? params.name;
-    const { call, again } = calls.take(place, JSON.stringify([place, params]));
+    const { call, end } = calls.take(place, [place, params.name, params.arguments], options?.signal);
     const named = { ...params, _meta: { "readback/workflow": workflow, "readback/step": place, "readback/call": call, ...params._meta } };
-    for (let left = tries; left > 0 && !options?.signal?.aborted; left--) {
-      try {
-        const result = await client.callTool(named, resultSchema, options);
-        if (hasNotEnded(result.structuredContent?.status)) again();
-        return result;
-      } catch (error) {
-        const code = (error as { code?: unknown }).code;
-        if (typeof code === "number" && code !== connectionClosed && code !== requestTimeout) throw error;
+    let ended = false;
+    try {
+      for (let left = tries; left > 0 && !options?.signal?.aborted; left--) {
+        try {
+          const result = await client.callTool(named, resultSchema, options);
+          ended = result.structuredContent !== undefined && isDone(result.structuredContent);
+          return result;
+        } catch (error) {
+          if (!unsure((error as { code?: unknown }).code)) throw error;
+        }
       }
+    } finally {
+      end(ended); // an error, and an unknown status, say nothing about an earlier try
     }
-    again();
     const result: ToolResult = { id: "", verified: false, status: "not_known", what_to_do: "It is not known whether this was done. Do not do it in another way, and do not call again." };
     return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
   };

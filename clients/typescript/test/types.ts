@@ -1,5 +1,6 @@
 // Checked by tsc --strict, not run: what a program may write, and what it may not.
 import { type Intent, isDone, isVerified, NotVerified, type Outcome, Readback, Refused, requireVerified, type Status, type ToolResult, waitsForReviewer } from "readback";
+import { verified } from "readback/ai";
 import type { components } from "readback/api";
 import { verifyWebhook } from "readback/webhook";
 
@@ -35,6 +36,8 @@ export async function program(rb: Readback, signal: AbortSignal): Promise<string
     destination: "orders", kind: "order", write: "create", tool: "charge_card", key: ["order_id"], operation: (a) => `charge:${a.order_id}`,
   });
   const result: ToolResult = await charge({ order_id: "A-1", amount_cents: 1999 }, { workflow: "run-7" });
+  // @ts-expect-error: a step counts the calls of rb.tool's function; a wrapper's run has no count
+  verified({}, charge, rb.workflow("run-7").step("charge"));
   // @ts-expect-error: the amount is missing
   await charge({ order_id: "A-1" });
   for await (const write of rb.writes({ status: ["review"], limit: 10 })) await rb.decide(write.id, { decision: "accept", reason: "seen", seq: write.seq });

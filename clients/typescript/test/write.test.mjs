@@ -64,9 +64,10 @@ test("a step counts its writes, and repeats one that has not ended", async (t) =
 test("a step counts each tool, and repeats as many equal writes as have not ended", async () => {
   const named = [];
   let away = true;
+  const reversed = (intent) => Object.fromEntries(Object.entries(intent).reverse());
   const outcome = { id: "wr_1", status: "verified", text: "", for_model: "", replayed: false };
   const rb = new Readback({
-    url: "http://127.0.0.1:9", patienceMs: 1, fetch: async (_, { body }) => {
+    url: "http://127.0.0.1:9", patienceMs: 0, fetch: async (_, { body }) => {
       const { tool, call } = JSON.parse(body);
       named.push(`${tool} ${call}`);
       if (away) throw new TypeError("the server is away");
@@ -79,6 +80,34 @@ test("a step counts each tool, and repeats as many equal writes as have not ende
   away = false;
   await both();
   await step.write({ ...order("A-1"), tool: "send_receipt" });
+  away = true;
+  await assert.rejects(step.write(order("A-1")), NotKnown);
+  away = false;
+  const { key, expect, ...rest } = order("A-1");
+  await step.write(reversed({ ...rest, key, expect: reversed(expect) })); // a model gives its arguments in any order
+  assert.deepEqual(named, ["charge_card 0", "charge_card 1", "charge_card 0", "charge_card 1", "send_receipt 0", "charge_card 2", "charge_card 2"]);
+});
+
+test("a cancelled write keeps its number, before it returns too; an ended one does not", async () => {
+  const named = [];
+  const rb = new Readback({
+    url: "http://127.0.0.1:9", fetch: async (_, { body, signal }) => {
+      if (named.push(JSON.parse(body).call) === 1) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      return Response.json({ id: "wr_1", status: "verified", text: "", for_model: "", replayed: false });
+    },
+  });
+  const step = rb.workflow("run-7").step("charge");
+  const stop = new AbortController();
+  const cancelled = step.write(order("A-1"), { signal: stop.signal });
+  stop.abort();
   await step.write(order("A-1"));
-  assert.deepEqual(named, ["charge_card 0", "charge_card 1", "charge_card 0", "charge_card 1", "send_receipt 0", "charge_card 2"]);
+  await assert.rejects(cancelled, { name: "AbortError" });
+  await step.write(order("A-1"), { signal: new AbortController().signal });
+  assert.deepEqual(named, [0, 0, 1]);
+});
+
+test("a number that JSON does not have is refused before anything is sent", async () => {
+  const rb = new Readback({ url: "http://127.0.0.1:9", fetch: () => assert.fail("something was sent") });
+  await assert.rejects(rb.write({ idempotency_key: "charge:A-1", ...order("A-1", Number("19,99")) }), TypeError);
+  await assert.rejects(rb.workflow("run-7").step("charge").write(order("A-1", 1 / 0)), TypeError);
 });

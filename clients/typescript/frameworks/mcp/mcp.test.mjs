@@ -44,20 +44,44 @@ test("a held write is an elicitation, and its answer sends nothing", async (t) =
 test("a call that had no answer, made again, is the same write", async (t) => {
   const w = await place(t, { config: tools({ operation: false }) });
   const named = [];
+  const lost = [
+    () => { throw new TypeError("fetch failed"); },
+    () => new Response("<html>a proxy", { status: 502 }),
+    () => new Response("<html>a proxy", { headers: { "Content-Type": "text/html" } }),
+    () => { throw new TypeError("fetch failed"); },
+    () => new Response("no such session", { status: 404 }),
+  ];
   const client = await connected(t, w, { fetch: async (url, init) => {
     const response = await fetch(url, init);
     if (!init?.body?.includes("tools/call")) return response;
-    if (named.push(JSON.parse(init.body).params._meta["readback/call"]) > 3) return response;
+    named.push(JSON.parse(init.body).params._meta["readback/call"]);
+    if (lost.length === 0) return response;
     await response.text();
-    throw new TypeError("fetch failed");
+    return lost.shift()();
   } });
   const calls = verified(client, { workflow: "invoices-7" });
   const { structuredContent: none } = await calls.callTool(order);
-  const { structuredContent: found } = await calls.callTool(order);
+  await assert.rejects(calls.callTool(order), { code: 404 });
+  const { structuredContent: found } = await calls.callTool({ ...order, arguments: { amount_cents: 1999, order_id: "A-1" } });
   const { structuredContent: other } = await calls.callTool({ ...order, arguments: { ...order.arguments, order_id: "A-2" } });
   assert.deepEqual([none.status, found.status, other.status], ["not_known", "verified", "verified"]);
-  assert.deepEqual(named, [0, 0, 0, 0, 1]);
+  assert.deepEqual(named, [0, 0, 0, 0, 0, 0, 1]);
   assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
+});
+
+test("a call keeps its number until the server knows how it ended", async () => {
+  const named = [];
+  const statuses = ["unknown", "refused", "in_progress", "verified", undefined, "not_applied", "verified"];
+  const calls = verified({
+    getServerVersion: () => ({ name: "readback", version: "1.0.0" }),
+    callTool: async ({ _meta }) => {
+      named.push(_meta["readback/call"]);
+      const status = statuses.shift();
+      return { content: [], ...(status && { structuredContent: { status } }) };
+    },
+  }, { workflow: "invoices-7" });
+  while (statuses.length > 0) await calls.callTool(order);
+  assert.deepEqual(named, [0, 0, 0, 0, 1, 1, 2]);
 });
 
 test("a call whose answer is lost is made again under its name; the next call is another one", async (t) => {
