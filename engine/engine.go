@@ -188,6 +188,7 @@ func New(l ledger.Ledger, reg *connectors.Registry, opts *Options) *Engine {
 	}
 	e.tracer = newTracer(e.opts)
 	e.ctx, e.stop = context.WithCancel(context.Background())
+	running.add(e.opts.Owner, 1)
 	return e
 }
 
@@ -207,10 +208,37 @@ func (e *Engine) risks() []policies.RiskRule { return *e.rules.Load() }
 // It does not close the ledger.
 func (e *Engine) Close() {
 	e.mu.Lock()
+	again := e.closed
 	e.closed = true
 	e.mu.Unlock()
 	e.stop()
 	e.wg.Wait()
+	if !again {
+		running.add(e.opts.Owner, -1)
+	}
+}
+
+// owners counts the engines of this process that are not closed, or still have calls in progress, by
+// their names in leases.
+type owners struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+var running = owners{of: make(map[string]int)}
+
+func (o *owners) add(name string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.of[name] += n; o.of[name] == 0 {
+		delete(o.of, name)
+	}
+}
+
+func (o *owners) has(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.of[name] > 0
 }
 
 // Guards decides whether a call of a destination may be made now. It is asked before each send is
@@ -491,8 +519,9 @@ var processes = sync.OnceValue(func() string {
 	return fmt.Sprintf("@%.4x", sha256.Sum256([]byte(string(boot)+space)))
 })
 
-// gone returns the owner if it is known not to work on a write any more: its process has ended, or
-// it is no process. Otherwise it returns "". A process number that was reused counts as running.
+// gone returns the owner if it is known not to work on a write any more: its process has ended, its
+// engine in this process is closed, or it is no process. Otherwise it returns "". A process number
+// that another process reused counts as running.
 func gone(owner string) string {
 	if owner == ledger.Dispatched {
 		return ledger.Dispatched
@@ -509,7 +538,8 @@ func gone(owner string) string {
 	if err != nil {
 		return ""
 	}
-	if err := p.Signal(syscall.Signal(0)); errors.Is(err, os.ErrProcessDone) {
+	err = p.Signal(syscall.Signal(0))
+	if errors.Is(err, os.ErrProcessDone) || pid == os.Getpid() && !running.has(owner) {
 		return owner
 	}
 	return ""

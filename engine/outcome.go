@@ -287,8 +287,8 @@ type Error struct {
 	Err   error
 }
 
-// The values of Error.Known. A write that is, or may be, in the ledger continues by itself. Its
-// effect is therefore unknown even when nothing was sent yet.
+// The values of Error.Known. A write that is, or may be, in the ledger is continued by a worker or
+// by the next call. Its effect is therefore unknown even when nothing was sent yet.
 const (
 	KnownNotApplied = "not applied" // nothing was sent, and nothing will be
 	KnownNothing    = "unknown"
@@ -299,7 +299,7 @@ func (e *Error) Error() string {
 	if e.Known == KnownNotApplied {
 		return fmt.Sprintf("write %s: not applied, nothing was sent: %v", e.ID, e.Err)
 	}
-	return fmt.Sprintf("write %s: unknown whether applied; if the ledger holds it, it continues by itself: %v", e.ID, e.Err)
+	return fmt.Sprintf("write %s: unknown whether applied; if the ledger holds it, a worker or the next call continues it: %v", e.ID, e.Err)
 }
 
 // Unwrap returns the cause.

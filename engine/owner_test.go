@@ -3,6 +3,7 @@ package engine_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -68,6 +69,57 @@ func TestEndedProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The ledger fails after a send, and so the lease remains. Another engine of this process waits for its
+// end only while the first one may still work on the write.
+func TestClosedEngine(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		need.Have(t, fmt.Errorf("numbers of processes whose namespace is known: %w: only Linux has them", need.ErrMissing))
+	}
+	for _, closed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, orders.Plain.Options(), nil)
+			first := b.engineOn(&breaking{Ledger: b.ledger}, b.world.Destination(), nil)
+			if out, err := first.Do(t.Context(), order("A-1", intent.Create)); !errors.Is(err, errDisk) {
+				t.Fatalf("%+v, %v; want a failure of the ledger", out, err)
+			}
+			if closed {
+				first.Close()
+				first.Close()
+			}
+			began := time.Now()
+			out := b.do(order("A-1", intent.Create))
+			if waited := time.Since(began) > time.Second; waited == closed || out.Status != ledger.Verified || out.Sends != 1 {
+				t.Errorf("closed %t: %s after %d sends and %v%s", closed, out.Status, out.Sends, time.Since(began), b.life(out.ID))
+			}
+		})
+	}
+}
+
+// Of two engines with one name, one is closed: the other may still work on the write.
+func TestClosedEngineOfASharedName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		shared := &engine.Options{Owner: fmt.Sprintf("host/%d/AAAAAAAA%s", os.Getpid(), b.machine())}
+		b.newEngine(shared).Close()
+		d, held := b.world.Destination(), make(chan struct{})
+		d.Connector = &spy{Connector: d.Connector, write: func(connectors.Request) { <-held }}
+		first := b.engineOn(b.ledger, d, shared)
+		b.newEngine(shared).Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		out, err := first.Do(ctx, order("A-1", intent.Create))
+		if err != nil || out.Status != ledger.InProgress {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		go first.Close() // it waits for the send
+		b.worked(10 * time.Second)
+		if rec := b.state(out.ID); rec.Fence != 1 {
+			t.Errorf("taken over during its send%s", b.life(out.ID))
+		}
+		close(held)
+	})
 }
 
 // machine returns the end of an owner's name on this machine, from its "@".
