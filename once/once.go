@@ -16,6 +16,11 @@
 // and sends only if it is certain that nothing was applied and nothing will be. Nothing continues by
 // itself, since there is no worker: whatever repeats the caller (a queue, a job, a user) repeats Do.
 //
+// Time counts only as far as one process has counted it. Where Send has failed and Find finds nothing,
+// that process calls Do for Settle and Horizon together, and at least for a minute, before anything is
+// concluded. Calls of processes that all end sooner leave the write in progress for a day, and then in
+// review.
+//
 // # A write that needs a reviewer
 //
 // Where no read shows for certain what happened, the status is review. Every Do reads once more when
@@ -61,7 +66,8 @@ type Write struct {
 	//
 	// Expect and the name of its type are the content of the key: the same key with another
 	// content is refused with [ledger.ErrDigestMismatch]. Send cannot be compared, so Expect
-	// should have everything that matters of it.
+	// should have everything that matters of it. The store keeps it in the clear, as it does what
+	// Find returns and the texts of errors: none of them should have a secret.
 	Expect any
 	// Send makes the write, with one request that it does not repeat. It writes the stamp, 35
 	// characters of a-z, 2-7 and "-", where the record keeps it (metadata, a reference), and may
@@ -75,9 +81,9 @@ type Write struct {
 	// The context has the values of Do's, and ends after 30 s; a Send that ignores its end may act
 	// after a repeat.
 	Send func(ctx context.Context, stamp string) error
-	// Find returns every record of the operation, also of other actors: those with the stamp, and
-	// where the destination can be asked so, those with its business key. No record and no error
-	// mean that none was there. It is also called before the first Send, so that an existing
+	// Find returns every record of the operation, each one time, also of other actors: those with
+	// the stamp, and where the destination can be asked so, those with its business key. No record
+	// and no error mean that none was there. It is also called before the first Send, so that an existing
 	// record is not made a second time. The context ends after 10 s.
 	Find func(ctx context.Context, stamp string) ([]Record, error)
 
@@ -112,8 +118,9 @@ type Record struct {
 // [engine.Engine.Do]. An outcome with RecheckUntil is confirmed by a Do after that time: a late
 // request may have made a second record.
 //
-// Do returns when ctx has ended. A Send or Find in progress then runs to its own end, and the next Do
-// continues. Give ctx a deadline: a destination that takes no request is tried for hours.
+// Do returns when ctx has ended. Only a store that does not answer delays that, by up to half a minute.
+// A Send or Find in progress then runs to its own end, and the next Do continues. Give ctx a deadline: a
+// destination that takes no request is tried for hours.
 func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, error) {
 	e, in, err := w.open(ctx, store)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -240,7 +241,7 @@ func TestFindThatReturnsOtherRecords(t *testing.T) {
 }
 
 func TestStoreThatIsClosed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // a lease of a process that lives is waited for
+	synctest.Test(t, func(t *testing.T) {
 		for _, when := range []string{"before", "in Find", "in Send", "after"} {
 			s := &shelf{}
 			file := filepath.Join(t.TempDir(), "once.db")
@@ -279,6 +280,91 @@ func TestStoreThatIsClosed(t *testing.T) {
 			_ = store.Close()
 		}
 	})
+}
+
+// failing is a store of which one call fails, before or after it had its effect.
+type failing struct {
+	ledger.Ledger
+	left  *atomic.Int64 // calls until then
+	after bool
+}
+
+func (f failing) call(do func() error) error {
+	if f.left.Add(-1) != 0 {
+		return do()
+	}
+	if f.after {
+		_ = do()
+	}
+	return errors.Join(ledger.ErrUnavailable, ledger.ErrUnsure)
+}
+
+func (f failing) Precheck(ctx context.Context, r ledger.Record) (found ledger.Precheck, err error) {
+	err = f.call(func() (err error) { found, err = f.Ledger.Precheck(ctx, r); return err })
+	return found, err
+}
+
+func (f failing) Reserve(ctx context.Context, r ledger.Reservation) (rec ledger.Record, fresh bool, err error) {
+	err = f.call(func() (err error) { rec, fresh, err = f.Ledger.Reserve(ctx, r); return err })
+	return rec, fresh, err
+}
+
+func (f failing) Append(ctx context.Context, id ledger.ID, fence int64, events ...ledger.Event) (rec ledger.Record, err error) {
+	err = f.call(func() (err error) { rec, err = f.Ledger.Append(ctx, id, fence, events...); return err })
+	return rec, err
+}
+
+func (f failing) Get(ctx context.Context, tenant string, id ledger.ID) (rec ledger.Record, err error) {
+	err = f.call(func() (err error) { rec, err = f.Ledger.Get(ctx, tenant, id); return err })
+	return rec, err
+}
+
+func (f failing) Claim(ctx context.Context, c ledger.Claim) (recs []ledger.Record, err error) {
+	err = f.call(func() (err error) { recs, err = f.Ledger.Claim(ctx, c); return err })
+	return recs, err
+}
+
+// Each call of a store fails once, in a call of Do whose request or response is lost. There is an error,
+// and the next call continues. Where the effect can be read, that one need not wait for the lease of the first.
+func TestStoreThatFails(t *testing.T) {
+	for _, applied := range []bool{true, false} {
+		for _, after := range []bool{false, true} {
+			failed := int64(1)
+			for met := true; met; failed++ {
+				synctest.Test(t, func(t *testing.T) {
+					s, store := &shelf{}, failing{ledger.NewMemory(), new(atomic.Int64), after}
+					store.left.Store(failed)
+					w, lost := s.write("a", paid), false
+					send := w.Send
+					w.Send = func(ctx context.Context, stamp string) error {
+						if !lost {
+							lost = true
+							if applied {
+								_ = send(ctx, stamp)
+							}
+							return errors.New("the connection was reset")
+						}
+						return send(ctx, stamp)
+					}
+					out, err := once.Do(t.Context(), store, w)
+					if met = store.left.Load() <= 0; met && (err == nil || out.ID != "") {
+						t.Errorf("call %d failed: %s, %v; want an error", failed, out.Status, err)
+					}
+					there, began := len(s.records) == 1, time.Now()
+					store.left.Store(0) // none fails
+					if out, err = once.Do(t.Context(), store, w); err != nil || len(s.records) != 1 {
+						t.Errorf("call %d failed: then %s, %v with %d records; want one", failed, out.Status, err, len(s.records))
+					}
+					if took := time.Since(began); there && runtime.GOOS == "linux" && took > 2*time.Second {
+						t.Errorf("call %d failed: done after %v", failed, took)
+					}
+				})
+			}
+			if failed < 4 {
+				t.Errorf("only %d calls of the store failed", failed-2)
+			}
+		}
+	}
 }
 
 // Two programs that use one key for two things: the second is refused, also where the fields are equal
