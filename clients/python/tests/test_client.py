@@ -24,6 +24,7 @@ import readback
 RISK = "risk:\n  - {name: by hand, tool: charge_by_hand}\n"
 # How many writes are declared at once. READBACK_MANY=10000 is the whole test.
 MANY = int(os.environ.get("READBACK_MANY", "500"))
+VERIFIED = {"id": "wr_1", "status": "verified"}
 
 
 class Blocking:
@@ -75,6 +76,40 @@ class Server(unittest.TestCase):
         proxy = world.Proxy(url or self.world.url)
         self.addCleanup(proxy.close)
         return proxy
+
+    def fake(self, **answers):
+        """A server that answers the requests of each kind as scripted, the last answer for ever. It keeps their paths.
+
+        An answer is a status and a body, or what writes to the open connection.
+        """
+        paths = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.rfile.read(int(self.headers.get("Content-Length", "0")))
+                paths.append(self.path)
+                kind = "events" if "/events" in self.path else "batch" if "/batch" in self.path else "other"
+                answer = answers[kind].pop(0) if len(answers[kind]) > 1 else answers[kind][0]
+                if answer is None:
+                    return
+                self.send_response(answer[0] if isinstance(answer, tuple) else 200)
+                self.end_headers()
+                if isinstance(answer, tuple):
+                    self.wfile.write(json.dumps(answer[1]).encode())
+                else:
+                    answer(self.wfile)
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return paths, f"http://127.0.0.1:{server.server_port}"
 
     def one(self, id):
         self.assertEqual(len(self.world.effects().get(str(id), [])), 1, f"effects of order {id}")
@@ -253,7 +288,7 @@ class Client(Server):
         class Handler(http.server.BaseHTTPRequestHandler):
             bodies, script = [], [
                 (0, "", b""), (503, "0", b'{"title": "The ledger cannot be used now"}'), (429, "0", b'{"title": "Too many"}'),
-                (409, "0", b'{"title": "In progress", "id": "wr_1"}'), (502, "0", b"<html>"), (200, "0", b"<html>"), (200, "0", b'{"status": "ok"}'),
+                (409, "0", b'{"title": "In progress", "id": "wr_1"}'), (502, "0", b"<html>"), (200, "0", b"<html>"), (200, "0", b'{"status": "ok"}'), (200, "0", b'{"id": "wr_1"}'),
                 (202, "", b'{"id": "wr_1", "status": "in_progress"}'), (200, "", b'{"id": "wr_1", "status": "verified", "ref": "ord_1"}')]
 
             def do_POST(self):
@@ -275,6 +310,68 @@ class Client(Server):
             self.assertEqual(self.client(f"http://127.0.0.1:{server.server_port}").write(order("A-1")).ref, "ord_1")
             server.shutdown()
         self.assertEqual(Handler.bodies, [json.dumps(order("A-1")).encode()] * len(Handler.script))
+
+    def test_the_last_request_is_at_the_end_of_the_patience(self):
+        _, url = self.fake(other=[None, (200, VERIFIED)])
+        self.assertTrue(self.client(url, patience=1).write(order("A-1")).verified)
+
+    def test_a_wait_of_several_requests(self):
+        held = {**VERIFIED, "status": "held"}
+        paths, url = self.fake(other=[(200, held), (200, held), (200, VERIFIED)])
+        self.assertTrue(self.client(url, timeout=2).get("wr_1", wait=60).verified)
+        self.assertEqual(len(paths), 3)
+
+    def test_a_decision_without_an_answer_is_not_repeated(self):
+        paths, url = self.fake(other=[None, (200, VERIFIED)])
+        with self.assertRaisesRegex(readback.NotKnown, "get the write"):
+            self.client(url).decide("wr_1", "approve", "it is right")
+        self.assertEqual(len(paths), 1)
+
+    def test_writes_that_the_server_cannot_read(self):
+        damaged = {"writes": [{"id": "wr_1"}], "unread": [{"id": "wr_2", "reason": "damaged"}], "next": "c"}
+        _, url = self.fake(other=[(200, damaged), (200, {"writes": []})])
+        found = []
+        with self.assertRaisesRegex(RuntimeError, "wr_2: damaged"):
+            for write in self.client(url).writes(status=["held", "review"], workflow=None):
+                found.append(write["id"])
+        self.assertEqual(found, ["wr_1"])
+
+    def test_a_stream_that_the_server_will_close(self):
+        read, ended = threading.Event(), threading.Event()
+        self.addCleanup(ended.set)
+
+        def stream(out):
+            read.wait(60)
+            out.write(b"id: 7\nevent: outcome\ndata: " + json.dumps({"outcome": VERIFIED}).encode() + b"\n\n")
+            out.flush()
+            ended.wait(60)
+
+        def batch(out):
+            out.write(json.dumps({"results": [{"status": 200, "outcome": {**VERIFIED, "status": "in_progress"}}]}).encode())
+            read.set()
+
+        paths, url = self.fake(events=[stream], batch=[batch])
+        self.assertEqual([o.status for o in self.client(url).outcomes(["wr_1"], patience=20)], ["verified"])
+        self.assertEqual(len(paths), 2)
+
+    def test_streams_that_end_at_once(self):
+        open_still = (200, {"results": [{"status": 200, "outcome": {**VERIFIED, "status": "held"}}]})
+        for garbage in b"", b"<html>\n\n", b"\xff\n\nevent: outcome\ndata: {\n\ndata: []\n\n":
+            paths, url = self.fake(events=[lambda out: out.write(garbage)], batch=[open_still])
+            self.assertEqual([o.status for o in self.client(url).outcomes(["wr_1"], patience=0.5)], ["held"])
+            self.assertLess(len(paths), 20, "it does not pause")
+
+    def test_outcomes_that_a_limit_keeps_back(self):
+        limited = (200, {"results": [{"status": 429, "retry_after": 1, "problem": {"title": "too many"}}]})
+        streams = [lambda out: None]
+        _, url = self.fake(events=streams, batch=[limited, limited, (200, {"results": [{"status": 200, "outcome": VERIFIED}]})])
+        self.assertEqual([o.status for o in self.client(url).outcomes(["wr_1"])], ["verified"])
+        _, url = self.fake(events=streams, batch=[limited])
+        with self.assertRaises(readback.NotKnown):
+            list(self.client(url, patience=1).outcomes(["wr_1"]))
+        _, url = self.fake(events=streams, batch=[(200, {"results": [{"status": 500, "problem": {"title": "damaged"}}]})])
+        with self.assertRaises(readback.Refused):
+            list(self.client(url).outcomes(["wr_1"]))
 
     def test_no_redirect_is_followed(self):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -397,6 +494,23 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
         with self.assertRaises(asyncio.CancelledError):
             await write
         await asyncio.wait_for(gone.wait(), 30)
+        server.close()
+        await server.wait_closed()
+
+    async def test_who_waits_for_a_turn_loses_patience(self):
+        requests = []
+
+        async def silent(reader, writer):
+            requests.append(await reader.read(1 << 16))
+            await reader.read(1 << 16)
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        with unittest.mock.patch.multiple("readback._client", OPEN=1, SLACK=0.2), unittest.mock.patch("readback._core.SLACK", 0.2):
+            rb = self.client("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], patience=0)
+            found = await asyncio.gather(*[rb.write(order(f"q{i}")) for i in range(5)], return_exceptions=True)
+        self.assertEqual({type(e) for e in found}, {readback.NotKnown})
+        self.assertLess(len(requests), 5, "each waited for all others")
         server.close()
         await server.wait_closed()
 

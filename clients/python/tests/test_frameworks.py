@@ -417,6 +417,8 @@ class Modules(Case):
             for wrong in {"key": ["order"]}, {"key": []}, {"operation": "charge:{order}"}:
                 with self.assertRaises(ValueError):
                     module.tool(**{**CHARGE, **wrong})(charge_card)
+            with self.assertRaises(TypeError):
+                module.tool(kind="order", key=["order_id"], operation="charge:{order_id}")(charge_card)
 
     def test_a_function_that_makes_the_write_itself(self):
         use("crewai")

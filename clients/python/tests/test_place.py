@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextvars
 import json
 import subprocess
 import unittest
@@ -82,6 +83,30 @@ class Place(unittest.TestCase):
                 pass
         self.assertEqual(s.intents, [])
 
+    def test_calls_of_several_threads_or_processes_are_not_counted(self):
+        s = Sent(readback.Client)
+        with s.client.workflow("run") as run, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            run.write(CHARGE)
+            with self.assertRaisesRegex(ValueError, "no fixed order"):
+                pool.submit(run.write, CHARGE).result()
+            with self.assertRaisesRegex(ValueError, "no fixed order"):
+                pool.submit(contextvars.copy_context().run, s.client.write, CHARGE).result()
+            pool.submit(run.write, {**CHARGE, "call": 5}).result()
+            with unittest.mock.patch("os.getpid", return_value=-1), self.assertRaisesRegex(ValueError, "no fixed order"):  # it was forked
+                run.write(CHARGE)
+        self.assertEqual(s.names(), [("run", None, 0), ("run", None, 5)])
+
+    def test_a_step_within_a_step(self):
+        s = Sent(readback.Client)
+        with s.client.workflow("run"), s.client.step("a"):
+            with self.assertRaises(ValueError):
+                with s.client.step("b"):
+                    s.client.write(CHARGE)
+            with s.client.workflow("another"), s.client.step("b"):
+                s.client.write(CHARGE)
+            s.client.write(CHARGE)
+        self.assertEqual(s.names(), [("another", "b", 0), ("run", "a", 0)])
+
     def test_the_decorator(self):
         s = Sent(readback.Client)
 
@@ -124,6 +149,9 @@ class Place(unittest.TestCase):
         self.assertEqual(sorted(call for _, _, call in s.names()), [0, 1])
         with self.assertRaises(TypeError):
             Sent(readback.Client).client.verified(destination="orders", kind="order", key=["id"])(pay)
+
+    def test_a_proxy_that_limits(self):
+        self.assertEqual(readback._core.refused(readback._core.Answer(429, {})), {})
 
     def test_the_intent_has_the_members_of_the_schema(self):
         world.need(world.BINARY.exists(), f"{world.BINARY} (make build)")

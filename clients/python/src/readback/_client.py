@@ -7,12 +7,12 @@ import functools
 import http.client
 import inspect
 import io
-import ssl
 import time
+from contextlib import ExitStack, closing
 from email.message import Message
 from typing import TYPE_CHECKING, Any, AsyncGenerator, AsyncIterator, Callable, Coroutine, Dict, Generator, Iterator, Optional, TypeVar, Union
 
-from ._core import Answer, Core, Line, Request, Result, Steps
+from ._core import SLACK, Answer, Core, Line, Request, Result, Steps
 from ._outcome import Outcome
 
 if TYPE_CHECKING:
@@ -51,12 +51,9 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
         return wrapped
 
     def _run(self, steps: Steps[None]) -> Outcome:
-        results = self._iterate(steps)
-        try:
+        with closing(self._iterate(steps)) as results:
             outcome: Outcome = next(results)
             return outcome
-        finally:
-            results.close()
 
     def _iterate(self, steps: Steps[None]) -> Generator[Any, None, None]:
         result = None
@@ -78,23 +75,28 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
             return time.sleep(step)
         if isinstance(step, Request):
             return self._send(step)
-        connection, response = step.stream.lines
+        sock, response = step.stream.lines
         try:
-            connection.sock.settimeout(step.timeout)
+            sock.settimeout(step.timeout)
             return response.readline() or None
-        except (OSError, http.client.HTTPException, ValueError, AttributeError):
+        except (OSError, http.client.HTTPException, ValueError):
             return None
 
     def _send(self, r: Request) -> Union[Answer, str]:
-        kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=r.timeout)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=r.timeout)
+        if self._tls:
+            connection = http.client.HTTPSConnection(self._host, self._port, timeout=r.timeout, context=self._tls)
         streams = False
         try:
             connection.request(r.method, r.path, r.body, r.headers)
+            sock = connection.sock  # the connection forgets it if the server will close it
             response = connection.getresponse()
             streams = r.stream and response.status == 200
             if streams:
-                return Answer(200, response.headers, lines=(connection, response), close=connection.close)
+                stack = ExitStack()
+                stack.callback(connection.close)
+                stack.callback(response.close)
+                return Answer(200, response.headers, lines=(sock, response), close=stack.close)
             return Answer(response.status, response.headers, response.read())
         except (OSError, http.client.HTTPException, ValueError) as e:
             return f"{type(e).__name__}: {e}"
@@ -104,7 +106,7 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
 
 
 class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], AsyncIterator[Dict[str, Any]]]):
-    """The same methods, awaitable. It does not block the event loop, and uses no thread.
+    """The same methods, awaitable. It does not block the event loop.
 
     A cancelled call ends its request at once. If the write was recorded, it continues at the
     server. The same call later is the same write.
@@ -159,23 +161,22 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
                 return await within(step.timeout, step.stream.lines.line())
             if step.stream:  # it stays open for long, and must not take a slot
                 return await within(step.timeout, self._send(step))
-            async with self._slot():
-                return await within(step.timeout, self._send(step))
+            return await within(step.left + SLACK, self._in_turn(step))
         except (OSError, EOFError, ValueError, IndexError, http.client.HTTPException, asyncio.TimeoutError,
                 asyncio.LimitOverrunError) as e:
             return None if isinstance(step, Line) else f"{type(e).__name__}: {e}"
 
-    def _slot(self) -> asyncio.Semaphore:
+    async def _in_turn(self, r: Request) -> Answer:
         if self._slots is None or self._loop is not asyncio.get_running_loop():
             self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(OPEN)
-        return self._slots
+        async with self._slots:
+            return await within(r.timeout, self._send(r))
 
     async def _send(self, r: Request) -> Answer:
-        tls = ssl.create_default_context() if self._secure else None
-        reader, writer = await asyncio.open_connection(self._host, self._port, ssl=tls)
+        reader, writer = await asyncio.open_connection(self._host, self._port, ssl=self._tls)
         streams = False
         try:
-            headers = {**r.headers, "Connection": "close", "Content-Length": str(len(r.body or b""))}
+            headers = {**r.headers, "Content-Length": str(len(r.body or b""))}
             head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             writer.write(f"{r.method} {r.path} HTTP/1.1\r\n{head}\r\n".encode("ascii") + (r.body or b""))
             await writer.drain()

@@ -11,15 +11,16 @@ import inspect
 import json
 import os
 import random
+import ssl
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
-from typing import TYPE_CHECKING, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from ._outcome import NotKnown, Outcome, Refused
-from ._place import Place, current, declares, identified
+from ._place import Place, current, declares, identified, within
 
 if TYPE_CHECKING:
     from typing_extensions import ParamSpec
@@ -35,14 +36,19 @@ Ws = TypeVar("Ws")
 WAIT = 30
 # The server sends a line of a stream every 15 s: after this time without one the connection is dead.
 SILENCE = 45
+# The response of a server that waited must still arrive.
+SLACK = 5
 # How many ids the server takes in one request.
 BATCH = 100
+# What every outcome has.
+OUTCOME = frozenset({"id", "status"})
 
 
 @dataclass
 class Request:
     method: str
     path: str
+    left: float  # seconds of the caller's patience
     timeout: float
     headers: Dict[str, str]
     body: Optional[bytes] = None
@@ -56,14 +62,6 @@ class Answer:
     body: bytes = b""
     lines: Any = None  # of a stream, as the client reads them
     close: Callable[[], object] = lambda: None
-
-    def json(self) -> Dict[str, Any]:
-        """The object in the body; without one, none of readback's, it is empty."""
-        try:
-            data = json.loads(self.body)
-        except ValueError:
-            data = None
-        return data if isinstance(data, dict) else {}
 
 
 @dataclass
@@ -90,9 +88,9 @@ class Core(Generic[O, Os, Ws]):
             raise ValueError("url: set READBACK_URL, or give the address of the server, such as https://readback.example.org")
         if not token.isascii() or not token.isprintable() or " " in token:
             raise ValueError("token: it has characters that no token has")
-        self._secure, self._host = parts.scheme == "https", parts.hostname
-        self._port, self._prefix = parts.port or (443 if self._secure else 80), parts.path.rstrip("/")
-        self._headers = {"Host": parts.netloc, "Accept": "application/json, text/event-stream"}
+        self._tls = ssl.create_default_context() if parts.scheme == "https" else None
+        self._host, self._port, self._prefix = parts.hostname, parts.port or (443 if self._tls else 80), parts.path.rstrip("/")
+        self._headers = {"Host": parts.netloc, "Accept": "application/json, text/event-stream", "Connection": "close"}
         if token:
             self._headers["Authorization"] = "Bearer " + token
         self._timeout, self._patience = timeout, patience
@@ -106,15 +104,21 @@ class Core(Generic[O, Os, Ws]):
         return self._run(self._write(intent, patience))
 
     def get(self, id: str, wait: float = 0, final: bool = False) -> O:
-        """Returns the outcome of a write, after waiting for its end; with final, for its rechecks too."""
+        """Returns the outcome of a write, after waiting for its end for wait seconds; with final, for its rechecks too."""
         return self._run(self._get(id, wait, final))
 
     def decide(self, id: str, decision: str, reason: str, seq: Optional[int] = None, digest: Optional[str] = None) -> O:
-        """Decides about a write, with a reviewer's token. seq and digest are those that the reviewer read."""
+        """Decides about a write, with a reviewer's token. seq and digest are those that the reviewer read.
+
+        It is sent once. After NotKnown, get the write before another decision.
+        """
         return self._run(self._decide(id, {"word": decision, "reason": reason, "seq": seq, "digest": digest}))
 
     def writes(self, **filter: Any) -> Ws:
-        """Finds writes, newest first, as the parameters of GET /v1/writes narrow them."""
+        """Finds writes, newest first, as the parameters of GET /v1/writes narrow them.
+
+        Raises RuntimeError after a page from which writes are missing that the server cannot read.
+        """
         return self._iterate(self._writes(filter))  # type: ignore[no-any-return]
 
     def outcomes(self, ids: Iterable[str], patience: Optional[float] = None) -> Os:
@@ -139,22 +143,17 @@ class Core(Generic[O, Os, Ws]):
     @contextmanager
     def workflow(self, name: str) -> Iterator[Place[O]]:
         """Names the run, for the writes within. The name must be the same when the run is started again."""
-        yield from self._within(Place(self._at, name))
+        with within(Place(self._at, name)) as place:
+            yield place
 
     @contextmanager
     def step(self, name: str) -> Iterator[Place[O]]:
         """Names the step of the current workflow, for the writes within, and counts its calls."""
-        place = current.get()
-        if place is None:
-            raise ValueError("a step needs a workflow: `with client.workflow(name):`")
-        yield from self._within(Place(self._at, place.workflow, name))
-
-    def _within(self, place: Place[O]) -> Iterator[Place[O]]:
-        token = current.set(place)
-        try:
+        outer = current.get()
+        if outer is None or outer.step is not None:  # the name of the outer step would be lost
+            raise ValueError("a step needs a workflow, `with client.workflow(name):`, and is in no other step")
+        with within(Place(self._at, outer.workflow, name)) as place:
             yield place
-        finally:
-            current.reset(token)
 
     def _at(self, intent: Mapping[str, Any], place: Place[O]) -> O:
         return self._run(self._write(intent, None, place))
@@ -175,37 +174,49 @@ class Core(Generic[O, Os, Ws]):
         return time.monotonic() + (self._patience if patience is None else patience)
 
     def _request(self, method: str, path: str, end: float, body: Optional[bytes] = None, wait: float = 0,
-                 final: bool = False, headers: Optional[Dict[str, str]] = None) -> Request:
+                 final: bool = False, headers: Optional[Dict[str, str]] = None, stream: bool = False) -> Request:
         left = max(0.0, end - time.monotonic())
         prefer = f"wait={int(min(wait, left, self._timeout / 2))}" + ", final" * final
         named = {**self._headers, "Prefer": prefer, **(headers or {})}
         if body is not None:
             named["Content-Type"] = "application/json"
-        # The response of a server that waited must still arrive.
-        return Request(method, self._prefix + path, min(self._timeout, left + 5), named, body)
+        return Request(method, self._prefix + path, left, min(self._timeout, left + SLACK), named, body, stream)
 
-    def _exchange(self, has: str, method: str, path: str, end: float, **more: Any) -> Steps[Dict[str, Any]]:
-        """Repeats a request until it is answered by an object that has this member."""
+    def _exchange(self, has: AbstractSet[str], method: str, path: str, end: float, **more: Any) -> Steps[Dict[str, Any]]:
+        """Repeats a request until it is answered by an object that has these members."""
         pause = 0.5
         while True:
-            answer = yield self._request(method, path, end, **more)
+            answer, again = (yield self._request(method, path, end, **more)), ""
             if isinstance(answer, Answer):
-                data = answer.json()
-                if answer.status < 300 and has in data:
-                    return data
+                data = parsed(answer.body)
+                found = data if answer.status < 300 else refused(answer)
+                if has <= found.keys():
+                    return found
                 again = answer.headers.get("Retry-After", "")
-                if answer.status >= 300:
-                    outcome = refused(answer)
-                    if outcome:
-                        return outcome
-                delay = float(again) if again.isdecimal() else max(pause, 5.0)
+                delay = max(float(again), 0.1) if again.isdecimal() else 5.0
                 answer = f"{answer.status} {data.get('detail') or data.get('title') or 'not from readback'}"
             else:
                 delay = pause = min(2 * pause, 30)
             delay *= 1 + random.random() / 2  # callers that failed together do not return together
-            if time.monotonic() + delay > end:
+            left = end - time.monotonic()
+            if left <= 0 or again and delay > left:
                 raise NotKnown(answer)
-            yield delay
+            yield min(delay, left)
+
+    def _outcome(self, ended: Callable[[Outcome], bool], end: float, until: float, method: str, path: str, **more: Any) -> Steps[Outcome]:
+        """Repeats a request until its outcome has ended. Returns the last outcome, of which the first has time until end."""
+        outcome = None
+        while True:
+            try:
+                wait = min(WAIT, until - time.monotonic())
+                outcome = Outcome((yield from self._exchange(OUTCOME, method, path, until if outcome else end, wait=wait, **more)))
+            except NotKnown:
+                if outcome is None:
+                    raise
+                return outcome
+            if ended(outcome) or time.monotonic() + 1 > until:
+                return outcome
+            yield 1.0
 
     def _write(self, intent: Mapping[str, Any], patience: Optional[float] = None, place: Optional[Place[Any]] = None) -> Steps[None]:
         intent, give_back = identified(intent, place)
@@ -213,16 +224,7 @@ class Core(Generic[O, Os, Ws]):
         try:
             body = json.dumps(intent, allow_nan=False).encode()
             headers = {} if intent.get("workflow") else {"Idempotency-Key": quoted(intent["idempotency_key"])}
-            while True:
-                try:
-                    outcome = Outcome((yield from self._exchange("id", "POST", "/v1/writes", end, body=body, wait=WAIT, headers=headers)))
-                except NotKnown:
-                    if outcome is None:
-                        raise
-                    break
-                if outcome.status != "in_progress" or time.monotonic() + 1 > end:
-                    break
-                yield 1.0
+            outcome = yield from self._outcome(lambda o: o.status != "in_progress", end, end, "POST", "/v1/writes", body=body, headers=headers)
             yield Result(outcome)
         finally:
             if outcome is None or not outcome.done:
@@ -235,24 +237,28 @@ class Core(Generic[O, Os, Ws]):
         yield from self._write(declare(expect, *args, **kwargs))
 
     def _get(self, id: str, wait: float, final: bool) -> Steps[None]:
-        end = self._end(max(wait, self._timeout))
-        yield Result(Outcome((yield from self._exchange("id", "GET", of(id), end, wait=wait, final=final))))
+        end, until = self._end(max(wait, self._timeout)), self._end(wait)
+        yield Result((yield from self._outcome(lambda o: o.final if final else o.done, end, until, "GET", of(id), final=final)))
 
     def _decide(self, id: str, decision: Mapping[str, Any]) -> Steps[None]:
         body = json.dumps({name: value for name, value in decision.items() if value is not None}).encode()
         # It is sent once: a repeat could decide about a later review of the same write.
         answer = yield self._request("POST", of(id) + "/decision", self._end(None), body, WAIT)
-        if isinstance(answer, Answer) and answer.status >= 300:
-            refused(answer)
-        if not isinstance(answer, Answer) or answer.status >= 300 or "id" not in answer.json():
-            raise NotKnown(str(answer.status if isinstance(answer, Answer) else answer))
-        yield Result(Outcome(answer.json()))
+        data: Dict[str, Any] = {}
+        if isinstance(answer, Answer):
+            data = parsed(answer.body) if answer.status < 300 else refused(answer)
+        if not OUTCOME <= data.keys():
+            raise NotKnown(str(answer.status if isinstance(answer, Answer) else answer), "the decision may be recorded: get the write")
+        yield Result(Outcome(data))
 
     def _writes(self, filter: Mapping[str, Any]) -> Steps[None]:
-        query = {name: value if isinstance(value, str) else json.dumps(value) for name, value in filter.items()}
+        query = {name: value if isinstance(value, (str, list, tuple)) else json.dumps(value)
+                 for name, value in filter.items() if value is not None}
         while True:
-            page = yield from self._exchange("writes", "GET", "/v1/writes?" + urlencode(query), self._end(None))
+            page = yield from self._exchange({"writes"}, "GET", "/v1/writes?" + urlencode(query, doseq=True), self._end(None))
             yield from map(Result, page["writes"])
+            if page.get("unread"):
+                raise RuntimeError("the server cannot read " + ", ".join(f"{w['id']}: {w['reason']}" for w in page["unread"]))
             if not page.get("next"):
                 return
             query["after"] = page["next"]
@@ -261,34 +267,38 @@ class Core(Generic[O, Os, Ws]):
         end, last, pause = self._end(patience), "", 0.5
         waiting: Dict[str, Optional[Outcome]] = dict.fromkeys(ids)
         while waiting and time.monotonic() < end:
-            request = self._request("GET", "/v1/events", end, headers={"Last-Event-ID": last} if last else {})
-            request.stream = True
-            stream = yield request
-            if not isinstance(stream, Answer) or stream.status != 200:
-                if isinstance(stream, Answer) and stream.status != 410:
-                    refused(stream)
-                last, pause = "", min(2 * pause, 30)
+            stream = yield self._request("GET", "/v1/events", end, headers={"Last-Event-ID": last} if last else {}, stream=True)
+            if isinstance(stream, Answer) and stream.status == 200:
+                pause = 0.5
+                try:
+                    if not last:  # what ended before the stream began
+                        yield from self._read(waiting, end)
+                    if None not in waiting.values():
+                        last = yield from self._follow(stream, waiting, last, end)
+                finally:
+                    stream.close()
+            elif isinstance(stream, Answer):
+                refused(stream)
+            pause = min(2 * pause, 30)
+            if waiting:
                 yield min(pause * (1 + random.random() / 2), max(0.0, end - time.monotonic()))
-                continue
-            pause = 0.5
-            try:
-                if not last:  # what ended before the stream began
-                    yield from self._read(waiting, end)
-                last = yield from self._follow(stream, waiting, last, end)
-            finally:
-                stream.close()
         if None in waiting.values():
             yield from self._read(waiting, end)
-        yield from map(Result, waiting.values())
+        for outcome in waiting.values():
+            if outcome is None:
+                raise NotKnown("the server has reached a limit")
+            yield Result(outcome)
 
     def _read(self, waiting: Dict[str, Optional[Outcome]], end: float) -> Steps[None]:
+        """Reads what became of each write. It leaves None where the server has reached a limit."""
         ids = list(waiting)
+        waiting.update(dict.fromkeys(ids))
         for i in range(0, len(ids), BATCH):
             query = urlencode([("id", id) for id in ids[i:i + BATCH]])
-            for result in (yield from self._exchange("results", "GET", "/v1/writes/batch?" + query, end))["results"]:
+            for result in (yield from self._exchange({"results"}, "GET", "/v1/writes/batch?" + query, end))["results"]:
                 if "outcome" in result:
                     yield from settle(waiting, Outcome(result["outcome"]))
-                elif result["status"] < 429:
+                elif not result.get("retry_after"):
                     raise Refused(result["problem"])
 
     def _follow(self, stream: Answer, waiting: Dict[str, Optional[Outcome]], last: str, end: float) -> Steps[str]:
@@ -298,13 +308,13 @@ class Core(Generic[O, Os, Ws]):
             line = yield Line(stream, min(SILENCE, max(0.001, end - time.monotonic())))
             if line is None:
                 break
-            name, _, value = line.decode().rstrip("\r\n").partition(": ")
+            name, _, value = line.decode(errors="replace").rstrip("\r\n").partition(": ")
             event[name] = value
             if not line.strip():
                 last = event.get("id", last)
                 if event.get("event") == "missed":
                     return ""
-                outcome = json.loads(event.get("data", "{}")).get("outcome")
+                outcome = parsed(event.get("data", "")).get("outcome")
                 if outcome and outcome["id"] in waiting:
                     yield from settle(waiting, Outcome(outcome))
                 event = {}
@@ -318,15 +328,24 @@ def settle(waiting: Dict[str, Optional[Outcome]], outcome: Outcome) -> Steps[Non
         yield Result(outcome)
 
 
-def refused(answer: Answer) -> Optional[Dict[str, Any]]:
-    """Raises Refused if a repeat of the request does not help. It returns the outcome of the same operation."""
-    problem = answer.json() or {"title": f"{answer.status}, not from readback"}
-    outcome: Optional[Dict[str, Any]] = problem.get("outcome")
+def parsed(text: Union[str, bytes]) -> Dict[str, Any]:
+    """The object in a text; without one, none of readback's, it is empty."""
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return data if isinstance(data, dict) else {}
+
+
+def refused(answer: Answer) -> Dict[str, Any]:
+    """Raises Refused if a repeat of the request does not help. It returns the outcome of the same operation, if any."""
+    problem = parsed(answer.body) or {"title": f"{answer.status}, not from readback"}
+    outcome: Dict[str, Any] = problem.get("outcome") or {}
     if outcome and problem.get("recorded_digest") and problem["recorded_digest"] == problem.get("received_digest"):
         return outcome
-    if not answer.headers.get("Retry-After") and answer.status != 408 and answer.status < 500:
+    if not answer.headers.get("Retry-After") and answer.status not in (408, 429) and answer.status < 500:
         raise Refused(problem)
-    return None
+    return {}
 
 
 def of(id: str) -> str:

@@ -44,7 +44,7 @@ class Intent(_Required, total=False):
 class ToolResult(TypedDict):
     """What a model gets as the result of its tool call: never an exception, which it would try to work around."""
 
-    id: Optional[str]
+    id: str  # empty if no write is known
     verified: bool
     status: str
     what_to_do: str
@@ -95,17 +95,18 @@ class Refused(Error):
     def __init__(self, problem: Mapping[str, Any]) -> None:
         super().__init__(problem.get("detail") or problem.get("title") or "refused")
         self.problem: Dict[str, Any] = dict(problem)
-        self.tool_result = {"id": problem.get("id"), "verified": False, "status": "refused",
-                            "what_to_do": f"Refused: {self}. Do not do it in another way."}
+        self.tool_result = {"id": problem.get("id", ""), "verified": False, "status": "refused",
+                            "what_to_do": f"Refused: {str(self).rstrip('.')}. Do not do it in another way."}
 
 
 class NotKnown(Error, TimeoutError):
     """No response in time. Whether the request was recorded is not known: only repeat it, later."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"no outcome in time; repeat the same call later ({reason})")
-        self.tool_result = {"id": None, "verified": False, "status": "not_known",
-                            "what_to_do": "Not known. Do not do it in another way. Make exactly the same call later."}
+    def __init__(self, reason: str, advice: str = "repeat the same call later") -> None:
+        super().__init__(f"no outcome in time; {advice} ({reason})")
+        self.tool_result = {"id": "", "verified": False, "status": "not_known",
+                            "what_to_do": "It is not known whether this was done. Do not do it in another way. "
+                                          "A call with exactly the same arguments is safe."}
 
 
 class NotVerified(Error):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import string
 import threading
 from collections import defaultdict
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 T = TypeVar("T")
 
@@ -19,6 +21,8 @@ class Place(Generic[T]):
     Entered again, as after a restart, it counts from 0: the same calls are the same writes. A call
     that did not end (an exception, a cancellation, a write in progress or in review) keeps its
     number for the next call with the same content. So a repeat within the step is the same write.
+    It does not count the calls of another thread or process: in the next run they could come in
+    another order, and a write that was made would have another number.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any], Place[T]], T], workflow: str, step: Optional[str] = None) -> None:
@@ -27,7 +31,7 @@ class Place(Generic[T]):
         self.workflow, self.step, self._write = workflow, step, write
         self._counts: Dict[str, int] = defaultdict(int)
         self._open: Dict[str, List[int]] = defaultdict(list)
-        self._lock = threading.Lock()
+        self._runner = os.getpid(), threading.get_ident()
 
     def write(self, intent: Mapping[str, Any]) -> T:
         """Declares a write at this place."""
@@ -40,23 +44,32 @@ class Place(Generic[T]):
             named.setdefault("step", self.step)
         if "call" in named:
             return named, lambda: None
+        if self._runner != (os.getpid(), threading.get_ident()):
+            raise ValueError("calls of several threads or processes have no fixed order: give each its own call, "
+                             "or its own workflow and step. Nothing was sent")
         same = json.dumps(named, sort_keys=True)
         counted = json.dumps([named.get("step"), named.get("tool")])
-        with self._lock:
-            if self._open[same]:
-                call = self._open[same].pop(0)
-            else:
-                call = self._counts[counted]
-                self._counts[counted] += 1
-
-        def give_back() -> None:
-            with self._lock:
-                self._open[same].append(call)
-
-        return dict(named, call=call), give_back
+        if self._open[same]:
+            call = self._open[same].pop(0)
+        else:
+            call = self._counts[counted]
+            self._counts[counted] += 1
+        return dict(named, call=call), lambda: self._open[same].append(call)
 
 
 current: ContextVar[Optional[Place[Any]]] = ContextVar("readback.place", default=None)
+
+At = TypeVar("At", bound=Optional[Place[Any]])
+
+
+@contextmanager
+def within(place: At) -> Iterator[At]:
+    """Names the writes within by a place. Without one, each is named by its operation alone."""
+    token = current.set(place)
+    try:
+        yield place
+    finally:
+        current.reset(token)
 
 
 def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[Dict[str, Any], Callable[[], None]]:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import inspect
 import json
-from contextlib import closing, contextmanager
-from typing import Any, Awaitable, Callable, Dict, Iterator, Mapping, Optional, Union, get_type_hints
+from contextlib import closing
+from typing import Any, Awaitable, Callable, Dict, Mapping, Optional, Union, get_type_hints
 
 from ._client import AsyncClient
 from ._core import Result, Steps
 from ._outcome import Error, Outcome, Refused
-from ._place import Place, current, declares
+from ._place import Place, declares, within
 
 Answer = Union[Outcome, Error]
 
 
-def late(client: Any, kind: Callable[[], Any], function: Callable[..., Any], declaration: Mapping[str, Any]) -> Callable[[], Any]:
+def late(client: Any, kind: Any, function: Callable[..., Any], declaration: Mapping[str, Any]) -> Callable[[], Any]:
     """Returns what returns the client: the given one, or one from the environment, made at the first call.
 
     A wrong declaration raises now, and not in a model's loop.
     """
     made = [client] if client else []
+    inspect.signature(kind.verified).bind(None, **declaration)
     declares(function, declaration["key"], declaration.get("operation"), {})
 
     def get() -> Any:
@@ -31,18 +32,8 @@ def late(client: Any, kind: Callable[[], Any], function: Callable[..., Any], dec
     return get
 
 
-@contextmanager
-def within(place: Optional[Place[Any]]) -> Iterator[None]:
-    """Names the writes within by a place. Without one, each is named by its operation alone."""
-    token = current.set(place)
-    try:
-        yield
-    finally:
-        current.reset(token)
-
-
 def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow: Optional[Callable[[Any], str]],
-          declaration: Mapping[str, Any]) -> Callable[..., Awaitable[Answer]]:
+          **declaration: Any) -> Callable[..., Awaitable[Answer]]:
     """Returns what declares the write of a call. It returns the outcome or the error, which a model gets as a result.
 
     The workflow and the ID of the call name the write, or the operation alone; never a count: a

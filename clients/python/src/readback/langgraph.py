@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Optional, Tuple
 
 from ._client import AsyncClient, Client
-from ._place import Place, current
+from ._place import Place
 from ._tool import ends, late, results, shaped
 
 # The configuration of a pass of a node, and the place that counts its calls. Each pass, also a retry,

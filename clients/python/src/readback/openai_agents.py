@@ -10,27 +10,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional
 
 from ._client import AsyncClient
 from ._tool import asked, shaped
 
 
-def tool(*, destination: str, kind: str, key: Sequence[str], operation: str, write: str = "create", client: Optional[AsyncClient] = None,
-         workflow: Optional[Callable[[Any], str]] = None, **members: Any) -> Callable[[Callable[..., Any]], Any]:
+def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Optional[Callable[[Any], str]] = None,
+         **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
     operation names the write: a call that the model repeats has another call ID. workflow gets the
     ToolContext and names the run, such as lambda c: c.context.run_id: then an operation is one
     write for 24 hours, else for ever. The SDK's own needs_approval is asked before the write.
     """
-    members.update(destination=destination, kind=kind, key=key, operation=operation, write=write)
-
     def decorate(function: Callable[..., Any]) -> Any:
         from agents import function_tool
         from agents.tool_context import ToolContext
 
-        ask = asked(function, client, workflow, members)
+        ask = asked(function, client, workflow, operation=operation, **declaration)
 
         async def call(ctx: Any, *args: Any, **kwargs: Any) -> str:
             return json.dumps((await ask(ctx, ctx.tool_call_id, *args, **kwargs)).tool_result)

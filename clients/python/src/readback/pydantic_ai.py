@@ -9,14 +9,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional, Sequence
+from typing import Any, Callable, Dict, Optional
 
 from ._client import AsyncClient
 from ._tool import asked, shaped, waits
 
 
-def tool(*, destination: str, kind: str, key: Sequence[str], operation: str, write: str = "create", client: Optional[AsyncClient] = None,
-         workflow: Optional[Callable[[Any], str]] = None, **members: Any) -> Callable[[Callable[..., Any]], Any]:
+def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Optional[Callable[[Any], str]] = None,
+         **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
     operation names the write: a call that the model repeats has another call ID. workflow gets the
@@ -25,12 +25,10 @@ def tool(*, destination: str, kind: str, key: Sequence[str], operation: str, wri
     have DeferredToolRequests in the agent's output_type. To approve the call only makes it again:
     the reviewer of readback decides.
     """
-    members.update(destination=destination, kind=kind, key=key, operation=operation, write=write)
-
     def decorate(function: Callable[..., Any]) -> Any:
         from pydantic_ai import ApprovalRequired, RunContext, Tool
 
-        ask = asked(function, client, workflow, members)
+        ask = asked(function, client, workflow, operation=operation, **declaration)
 
         async def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
             answer = await ask(ctx, ctx.tool_call_id, *args, **kwargs)
