@@ -25,7 +25,8 @@
 //
 // Where no read shows for certain what happened, the status is review. Every Do reads once more when
 // that is due; otherwise it stays so until a person has looked at the destination and called
-// [Decide]. `readback review` with the same ledger lists such writes, and can accept or abandon them.
+// [Decide]. `readback review` with the same ledger lists such writes, of the tenant "default", and can
+// accept or abandon them.
 //
 // The package makes no updates, deletions or undos, and does not split one effect into several:
 // package engine with a connector does, and package saga has several writes done or undone.
