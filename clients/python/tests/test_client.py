@@ -1,6 +1,7 @@
 """What a write, a wait, a decision and an error are, against the server; with threads and with asyncio."""
 
 import asyncio
+import concurrent.futures
 import http.server
 import json
 import os
@@ -552,6 +553,13 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
             outcomes = await asyncio.gather(*[rb.write(order("same")) for _ in range(50)])
         self.assertEqual({(o.id, o.status) for o in outcomes}, {(outcomes[0].id, "verified")})
         self.one("same")
+
+    def test_many_threads(self):
+        with readback.Client(self.world.url, self.world.token) as rb, concurrent.futures.ThreadPoolExecutor(100) as pool:
+            outcomes = list(pool.map(rb.write, [order(f"t{i}", workflow="many threads") for i in range(MANY)]))
+        self.assertEqual({o.status for o in outcomes}, {"verified"})
+        effects = self.world.effects()
+        self.assertEqual({len(effects[f"t{i}"]) for i in range(MANY)}, {1})
 
     def test_a_client_in_two_loops(self):
         rb = self.client()

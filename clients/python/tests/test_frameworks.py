@@ -247,7 +247,7 @@ class OpenAIAgents(Case):
             self.assertTrue(got["verified"], got)
             ids.add(got["id"])
         written, = reviewer().writes(workflow=f"{self.order}-first")
-        self.assertEqual((written["step"], ids), ("call_1", {written["id"]}))
+        self.assertEqual((written["step"], ids), (f"charge:{self.order}", {written["id"]}))
         self.assertEqual(self.effects(), 1)
 
     def test_another_amount_is_refused(self):
@@ -340,7 +340,7 @@ class PydanticAI(Case):
         script = scripted.Script([self.order])
         asyncio.run(Agent(scripted.pydantic_model(script, "charge_card"), tools=[tool], deps_type=dict).run("go", deps={"run": self.order}))
         written, = reviewer().writes(workflow=self.order)
-        self.assertEqual((written["step"], written["status"]), ("call_1", "verified"))
+        self.assertEqual((written["step"], written["status"]), (f"charge:{self.order}", "verified"))
         self.assertEqual(self.effects(), 1)
 
 
@@ -396,7 +396,7 @@ class ADK(Case):
         self.send(text="go")
         self.assertEqual(seen, [("call_1", "verified")])
         written, = reviewer().writes(workflow=self.order)
-        self.assertEqual(written["step"], "call_1")
+        self.assertEqual(written["step"], f"charge:{self.order}")
         self.assertEqual(self.effects(), 1)
 
 

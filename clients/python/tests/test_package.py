@@ -17,6 +17,16 @@ from world import BINARY, ROOT, need
 
 TYPED = ROOT / "tests" / "typed.py"
 LARGEST = 30 << 10
+# Prints each address to which a program connects or sends, and what else it starts.
+AUDITED = """
+import sys
+def hook(event, args):
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        print("%s:%d" % args[1][:2], file=sys.stderr)
+    elif event in ("subprocess.Popen", "os.exec", "os.system", "os.posix_spawn", "os.fork"):
+        print(event, file=sys.stderr)
+sys.addaudithook(hook)
+"""
 
 
 def pip(*args):
@@ -59,7 +69,8 @@ print(readback.__file__, importlib.metadata.version("readback"), readback.__vers
         return re.search(rf'^{key} = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.M)[1]
 
     def test_python_3_9(self):
-        for path in (ROOT / "src").rglob("*.py"):
+        paths = [path for folder in ("src", "tests", "threads") for path in (ROOT / folder).rglob("*.py")]
+        for path in [ROOT / "backend.py", *paths]:
             ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
     def test_only_the_standard_library_at_import(self):
@@ -71,20 +82,21 @@ print(readback.__file__, importlib.metadata.version("readback"), readback.__vers
 
     def test_the_program_of_the_readme(self):
         need(BINARY.exists(), f"{BINARY} (make build)")
-        program = re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
+        program = AUDITED + re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
         with tempfile.TemporaryDirectory() as folder:
             dev = subprocess.Popen([BINARY, "dev", "--no-browser", "--listen", "127.0.0.1:0"], cwd=folder, stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
             try:
-                env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), PYTHONDONTWRITEBYTECODE="1", READBACK_URL=dev.stdout.readline().strip())
-                shown = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=env).stdout
-                         for _ in range(2)]
+                url = dev.stdout.readline().strip()
+                env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), PYTHONDONTWRITEBYTECODE="1", READBACK_URL=url)
+                runs = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=env) for _ in range(2)]
             finally:
                 dev.terminate()
                 dev.stdout.close()
                 dev.wait()
-        self.assertRegex(shown[0], "^verified ord_")
-        self.assertEqual(shown[1], shown[0])
+        self.assertRegex(runs[0].stdout, "^verified ord_")
+        self.assertEqual(runs[1].stdout, runs[0].stdout)
+        self.assertEqual(set(runs[0].stderr.split()), {url[len("http://"):]}, "it talks to others than the server")
 
     def refused(self):
         """The lines of typed.py that a checker must refuse."""

@@ -59,7 +59,7 @@ class Place(unittest.TestCase):
     def test_a_call_that_did_not_end_keeps_its_number(self):
         for reason, unended in {
             "no answer": readback.NotKnown("lost"), "refused, after a lost answer perhaps": readback.Refused({}),
-            "stopped": KeyboardInterrupt(), "held": "held", "in review": "review",
+            "stopped": KeyboardInterrupt(), "held": "held", "in review": "review", "of a newer server": "parked",
         }.items():
             s = Sent(readback.Client, unended, "verified", "verified")
             with self.subTest(reason), s.client.workflow("run"), s.client.step("a") as step:

@@ -109,7 +109,7 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
     """The same methods, awaitable. It does not block the event loop.
 
     A cancelled call ends its request at once. If the write was recorded, it continues at the
-    server. The same call later is the same write.
+    server. The same call later is the same write: await the cancelled one before it.
     """
 
     _slots: Optional[asyncio.Semaphore] = None

@@ -36,15 +36,16 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
           **declaration: Any) -> Callable[..., Awaitable[Answer]]:
     """Returns what declares the write of a call. It returns the outcome or the error, which a model gets as a result.
 
-    The workflow and the ID of the call name the write, or the operation alone; never a count: a
-    model's calls come in no fixed order. A call that the model repeats has another ID, and its
-    operation makes it the same write.
+    The workflow and the operation name the write, or the operation alone; never a count or the ID
+    of a call: a model's calls come in no fixed order, and a call that it repeats has another ID.
     """
     get = late(client, AsyncClient, function, declaration)
+    declare = declares(function, declaration["key"], declaration["operation"], {})
 
-    async def ask(context: Any, call: Optional[str], *args: Any, **kwargs: Any) -> Answer:
+    async def ask(context: Any, *args: Any, **kwargs: Any) -> Answer:
         try:
-            with within(Place(get()._at, workflow(context), call) if workflow else None):
+            step = declare(None, *args, **kwargs)["idempotency_key"]
+            with within(Place(get()._at, workflow(context), step) if workflow else None):
                 outcome: Outcome = await get().verified(**declaration)(function)(*args, **kwargs)
                 return outcome
         except Error as e:

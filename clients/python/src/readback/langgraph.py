@@ -32,7 +32,8 @@ def verified(*, client: Any = None, place: Callable[[Any], Optional[Place[Any]]]
     The thread and the node name it: a node that is retried, resumed or replayed makes the same
     writes. While a reviewer decides, it interrupts the graph: ask questions of your own in another
     node. An outcome that is not verified is raised, as NotVerified. A node that a thread reaches
-    again, as in a conversation, is the same step: there use tool.
+    again, as in a conversation, or several times at once, as with Send, is the same step: there,
+    and for calls in tasks of your own, use tool.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         from langgraph.types import interrupt

@@ -20,9 +20,9 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
-    operation names the write: a call that the model repeats has another call ID. workflow gets the
-    ToolContext and names the run, such as lambda c: c.context.run_id: then an operation is one
-    write for 24 hours, else for ever. The SDK's own needs_approval is asked before the write.
+    operation names the write. workflow gets the ToolContext and names the run, such as
+    lambda c: c.context.run_id: then an operation is one write in this run, and for 24 hours in all
+    runs, else for ever. The SDK's own needs_approval is asked before the write.
     """
     def decorate(function: Callable[..., Any]) -> Any:
         from agents import function_tool
@@ -31,7 +31,7 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
         ask = asked(function, client, workflow, operation=operation, **declaration)
 
         async def call(ctx: Any, *args: Any, **kwargs: Any) -> str:
-            return json.dumps((await ask(ctx, ctx.tool_call_id, *args, **kwargs)).tool_result)
+            return json.dumps((await ask(ctx, *args, **kwargs)).tool_result)
 
         return function_tool(shaped(call, function, str, ctx=ToolContext[Any]))
 

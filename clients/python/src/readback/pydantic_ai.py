@@ -19,11 +19,11 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
-    operation names the write: a call that the model repeats has another call ID. workflow gets the
-    RunContext and names the run, such as lambda c: c.deps.run_id: then an operation is one write
-    for 24 hours, else for ever. A write that waits for a reviewer is a call that requires approval:
-    have DeferredToolRequests in the agent's output_type. To approve the call only makes it again:
-    the reviewer of readback decides.
+    operation names the write. workflow gets the RunContext and names the run, such as
+    lambda c: c.deps.run_id: then an operation is one write in this run, and for 24 hours in all
+    runs, else for ever. A write that waits for a reviewer is a call that requires approval: have
+    DeferredToolRequests in the agent's output_type. To approve the call only makes it again: the
+    reviewer of readback decides.
     """
     def decorate(function: Callable[..., Any]) -> Any:
         from pydantic_ai import ApprovalRequired, RunContext, Tool
@@ -31,7 +31,7 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
         ask = asked(function, client, workflow, operation=operation, **declaration)
 
         async def call(ctx: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = await ask(ctx, ctx.tool_call_id, *args, **kwargs)
+            answer = await ask(ctx, *args, **kwargs)
             if waits(answer):
                 raise ApprovalRequired(metadata=waits(answer))
             return answer.tool_result
