@@ -1,5 +1,5 @@
 import type { components } from "./api.js";
-import { type Decision, type Filter, type Intent, isDone, NotKnown, type Outcome, type Problem, Refused, type Write } from "./outcome.js";
+import { type Decision, type Filter, hasNotEnded, type Intent, isDone, NotKnown, type Outcome, type Problem, Refused, type Write } from "./outcome.js";
 import { json, Step } from "./step.js";
 import { type Run, tool, type ToolResult, type ToolSpec } from "./tool.js";
 
@@ -24,16 +24,19 @@ export interface Options {
 interface Request extends Options {
   body?: string;
   waitMs?: number;
-  /** Another body of a 2xx response is not the server's: it is no response. */
-  outcome?: boolean;
-  /** The request must not be repeated after a lost response. */
+  /** The members of a 2xx response. Another body is not the server's: it is no response. */
+  has?: readonly string[];
+  /** The request must not be repeated. */
   once?: boolean;
 }
 
 interface Answer<T> {
   value?: T;
   retryAfter?: number;
+  problem?: Problem;
 }
+
+const anOutcome = ["id", "status"];
 
 // A server takes a limited number of requests at once; more would be refused and repeated.
 const atOnce = 128;
@@ -43,21 +46,21 @@ const longestWait = 30; // seconds
 
 /** A client of a readback server. One is enough for a program. */
 export class Readback {
-  readonly #url: string;
   readonly #headers: Headers;
   readonly #timeoutMs: number;
   readonly #patienceMs: number;
-  readonly #fetch: typeof fetch;
+  readonly #fetch: (path: string, init: RequestInit) => Promise<Response>;
   readonly #queue = new Set<() => void>();
   #free = atOnce;
 
   constructor({ url = env("READBACK_URL"), token = env("READBACK_TOKEN"), timeoutMs = 60_000, patienceMs = 300_000, fetch = globalThis.fetch }: Config = {}) {
-    if (!url) throw new TypeError("the server's address is missing: set url, or READBACK_URL");
-    this.#url = new URL(url).href.replace(/\/+$/, "");
+    if (!url || !/^https?:/i.test(url)) throw new TypeError("the server's address is missing, or begins with neither https: nor http:. Set url, or READBACK_URL");
+    const { origin, pathname } = new URL(url);
     this.#headers = new Headers(token ? { Authorization: `Bearer ${token}` } : {});
     this.#timeoutMs = timeoutMs;
     this.#patienceMs = patienceMs;
-    this.#fetch = fetch;
+    // Some frameworks keep responses of GET. A browser's fetch is no method of another object.
+    this.#fetch = (path, init) => fetch(origin + pathname.replace(/\/+$/, "") + path, { ...init, redirect: "manual", cache: "no-store" });
   }
 
   /**
@@ -67,28 +70,32 @@ export class Readback {
    */
   async write(intent: Intent, { signal, patienceMs = this.#patienceMs }: Options = {}): Promise<Outcome> {
     const body = json(named(intent));
-    return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body, outcome: true }, (o) => o.status !== "in_progress");
+    return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body, has: anOutcome }, (o) => o.status !== "in_progress");
   }
 
   /** Gets the outcome of a write, and waits for its end at most for waitMs, through decisions of reviewers. Default: it does not wait. */
   async get(id: string, { waitMs = 0, ...options }: Options & { waitMs?: number } = {}): Promise<Outcome> {
-    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs, outcome: true }, isDone);
+    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs, has: anOutcome }, isDone);
   }
 
   /** Finds writes, newest first. The token needs the right to trace. */
   async *writes(filter: Filter = {}, options: Options = {}): AsyncGenerator<Write, void, undefined> {
     let after: string | undefined;
     do {
-      const page: components["schemas"]["Writes"] = await this.#send("GET", `/v1/writes?${query({ ...filter, after })}`, options);
+      const page: components["schemas"]["Writes"] = await this.#send("GET", `/v1/writes?${query({ ...filter, after })}`, { ...options, has: ["writes"] });
       yield* page.writes;
       if (page.unread?.length) throw new Error(`the server cannot read ${page.unread.map((w) => w.id).join(", ")}: ${page.unread[0]?.reason}`);
       after = page.next;
     } while (after);
   }
 
-  /** Yields the outcome of each of these writes once, when it has ended. patienceMs is for one lost connection. */
+  /**
+   * Yields the outcome of each of these writes once, when it has ended, or has a status that only a newer
+   * version of this package knows. patienceMs is for one lost connection.
+   */
   async *outcomes(ids: Iterable<string>, options: Options = {}): AsyncGenerator<Outcome, void, undefined> {
     const open = new Set(ids);
+    const ends = (outcome: Outcome) => !hasNotEnded(outcome) && open.delete(outcome.id);
     let last: string | undefined; // the last event; what happened after it, the server still sends
     for (let first = true; open.size > 0; first = false) {
       if (!first) await sleep(1 + Math.random(), options.signal);
@@ -100,7 +107,7 @@ export class Readback {
         if (last === undefined) { // the stream is open: what ends from now on is in it
           const now = await this.#outcomes([...open], options);
           const all = now.length === open.size;
-          for (const outcome of now) if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
+          for (const outcome of now) if (ends(outcome)) yield outcome;
           if (open.size === 0) return;
           if (!all) continue; // a limit was reached: ask again
         }
@@ -112,7 +119,7 @@ export class Readback {
           }
           if (event !== "outcome") continue;
           const { outcome } = JSON.parse(data) as { outcome: Outcome };
-          if (isDone(outcome) && open.delete(outcome.id)) yield outcome;
+          if (ends(outcome)) yield outcome;
           if (open.size === 0) return;
         }
       } finally {
@@ -125,11 +132,11 @@ export class Readback {
 
   /**
    * Decides about a write that waits for a reviewer. The token must be a reviewer's.
-   * A decision is sent once: after NotKnown, get the write before another decision.
+   * A decision is sent once, as a repeat could reach a later review: after NotKnown, get the write first.
    */
   async decide(id: string, { decision, ...rest }: Decision, options: Options = {}): Promise<Outcome> {
     const body = JSON.stringify({ word: decision, ...rest });
-    return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true, outcome: true });
+    return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true, has: anOutcome });
   }
 
   /** Names the writes of a job by their place in the program. A job that is started again makes the same calls. */
@@ -146,7 +153,7 @@ export class Readback {
     const found: Outcome[] = [];
     for (let at = 0; at < ids.length; at += 100) {
       const path = `/v1/writes/batch?${query({ id: ids.slice(at, at + 100) })}`;
-      const { results }: components["schemas"]["Results"] = await this.#send("GET", path, { ...options, waitMs: 0 });
+      const { results }: components["schemas"]["Results"] = await this.#send("GET", path, { ...options, waitMs: 0, has: ["results"] });
       for (const { outcome, problem, retry_after } of results) {
         if (problem && !retry_after) throw new Refused(problem);
         if (outcome) found.push(outcome);
@@ -160,16 +167,19 @@ export class Readback {
     const { signal, patienceMs = this.#patienceMs, waitMs = patienceMs } = request;
     const start = performance.now(); // no clock that can be set
     let value: T | undefined;
-    for (let pause = 1, cause: unknown; ; ) {
+    const left = () => start + (value === undefined ? patienceMs : waitMs) - performance.now();
+    for (let pause = 1, cause: unknown, problem: Problem | undefined; ; ) {
       let wait: number;
       try {
         signal?.throwIfAborted();
-        const left = start + (value === undefined ? patienceMs : waitMs) - performance.now();
-        const most = Math.ceil(Math.min(this.#timeoutMs, Math.max(left, 0) + 5000)); // a fraction is an error
-        const seconds = Math.floor(Math.max(0, Math.min(longestWait, this.#timeoutMs / 2000, (start + waitMs - performance.now()) / 1000)));
-        const answer = await this.#inTurn(left, signal, () => (ask ?? ((s) => this.#ask<T>(method, path, request, seconds, s)))(any(signal, AbortSignal.timeout(most))));
+        const answer = await this.#inTurn(left(), signal, () => {
+          const seconds = Math.floor(Math.max(0, Math.min(longestWait, this.#timeoutMs / 2000, (start + waitMs - performance.now()) / 1000)));
+          const end = within(Math.min(this.#timeoutMs, Math.max(left(), 0) + 5000), signal);
+          return ask ? ask(end) : this.#ask<T>(method, path, request, seconds, end);
+        });
         value = answer.value ?? value;
         wait = answer.retryAfter ?? 1;
+        ({ problem } = answer);
         cause = undefined;
       } catch (error) {
         signal?.throwIfAborted();
@@ -181,34 +191,24 @@ export class Readback {
       }
       if (value !== undefined && done(value)) return value;
       wait *= 1 + Math.random(); // many clients lost the same server at once
-      const left = (start + (value === undefined ? patienceMs : waitMs) - performance.now()) / 1000;
-      if (left <= 0 || (wait > left && !cause)) { // a lost response is worth a last request
+      const most = left() / 1000;
+      if (!(most > 0) || (wait > most && !cause)) { // a lost response is worth a last request
         if (value !== undefined) return value;
-        throw new NotKnown("no answer: whether the request was recorded is not known", { cause });
+        throw new NotKnown("no answer: whether the request was recorded is not known", { cause: cause ?? problem });
       }
-      await sleep(Math.min(wait, left), signal);
+      await sleep(Math.min(wait, most), signal);
     }
   }
 
-  async #ask<T>(method: string, path: string, { body, once, outcome }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
+  async #ask<T>(method: string, path: string, { body, once, has = [] }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
     const headers = new Headers(this.#headers);
     if (body) headers.set("Content-Type", "application/json");
     if (seconds > 0) headers.set("Prefer", `wait=${seconds}`);
-    const response = await this.#fetch(this.#url + path, { method, headers, body, signal, redirect: "manual" });
-    const again = response.headers.get("Retry-After") ?? "";
-    const retryAfter = /^\d+$/.test(again) ? Math.min(Number(again), 3600) : undefined;
-    if (response.ok) {
-      const value = await response.json();
-      if (!value || typeof value !== "object" || (outcome && (!value.id || !value.status))) throw new Error("the response is not readback's");
-      return { value, retryAfter };
-    }
-    const problem = await refusal(response);
-    if (once && (response.status >= 500 || response.status === 408)) throw new Error(problem.title);
-    if (again || response.status >= 500 || response.status === 408) return { retryAfter: retryAfter ?? 5 };
-    if (problem.outcome && problem.recorded_digest && problem.recorded_digest === problem.received_digest) {
-      return { value: problem.outcome as T }; // another write is this operation, with equal content
-    }
-    throw new Refused(problem);
+    const response = await this.#fetch(path, { method, headers, body, signal });
+    if (!response.ok) return unanswered(response, once);
+    const value = await response.json();
+    if (!has.every((member) => value?.[member])) throw new Error("the response is not readback's");
+    return { value, retryAfter: retryAfter(response) };
   }
 
   /** Opens the stream of events, and reads it until it ends or is silent. */
@@ -218,18 +218,19 @@ export class Readback {
     if (last !== undefined) headers.set("Last-Event-ID", last);
     const stop = () => stream.abort(opening.reason);
     opening.addEventListener("abort", stop, { once: true });
-    const response = await this.#fetch(`${this.#url}/v1/events`, { headers, signal: stream.signal, redirect: "manual" });
-    opening.removeEventListener("abort", stop);
-    if (response.ok && response.body) return { value: events(response.body, stream) };
-    if (response.status === 429 || response.status === 408 || response.status >= 500) return {};
-    throw new Refused(await refusal(response));
+    try {
+      const response = await this.#fetch("/v1/events", { headers, signal: stream.signal });
+      return response.ok && response.body ? { value: events(response.body, stream) } : await unanswered(response);
+    } finally {
+      opening.removeEventListener("abort", stop);
+    }
   }
 
   /** Runs work when fewer than atOnce requests are open. */
   async #inTurn<T>(left: number, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--;
     else {
-      const end = any(signal, AbortSignal.timeout(Math.ceil(Math.max(left, 0))));
+      const end = within(left, signal);
       await new Promise<void>((resolve, reject) => {
         const stop = () => {
           this.#queue.delete(go);
@@ -299,9 +300,23 @@ function named(intent: Intent): Intent {
   return { ...intent, workflow: "http", step: intent.idempotency_key };
 }
 
-async function refusal(response: Response): Promise<Problem> {
-  const problem = (await response.json().catch(() => ({}))) as Partial<Problem>;
-  return { ...problem, status: response.status, title: problem.title ?? `${response.status} ${response.statusText}` };
+function retryAfter(response: Response): number | undefined {
+  const after = response.headers.get("Retry-After") ?? "";
+  return /^\d+$/.test(after) ? Math.min(Number(after), 3600) : undefined;
+}
+
+/** Reads a response without an answer. Throws where a repeat of the request does not help, or is not permitted. */
+async function unanswered<T>(response: Response, once = false): Promise<Answer<T>> {
+  const { status, statusText, headers } = response;
+  const body = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined;
+  const problem = { ...body, status, title: body?.title ?? `${status} ${statusText}` };
+  const unknown = response.ok || status === 408 || status >= 500;
+  if (once) throw unknown ? new Error(problem.title) : new Refused(problem);
+  if (unknown || status === 429 || headers.has("Retry-After")) return { problem, retryAfter: retryAfter(response) ?? 5 };
+  if (problem.outcome && problem.recorded_digest && problem.recorded_digest === problem.received_digest) {
+    return { value: problem.outcome as T }; // another write is this operation, with equal content
+  }
+  throw new Refused(problem);
 }
 
 function query(filter: object): URLSearchParams {
@@ -312,7 +327,11 @@ function query(filter: object): URLSearchParams {
   return all;
 }
 
-const any = (signal: AbortSignal | undefined, other: AbortSignal): AbortSignal => (signal ? AbortSignal.any([signal, other]) : other);
+/** A signal after a time, or with another one. A timer takes whole milliseconds, and 31 bits. */
+function within(ms: number, signal?: AbortSignal): AbortSignal {
+  const timeout = AbortSignal.timeout(Math.ceil(Math.min(Math.max(ms, 0), 2 ** 31 - 1)));
+  return signal ? AbortSignal.any([signal, timeout]) : timeout;
+}
 
 const env = (name: string): string | undefined => (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env[name];
 

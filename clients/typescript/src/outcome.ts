@@ -29,8 +29,8 @@ export const isVerified = (outcome: Outcome): outcome is Verified => outcome.sta
 /** Reports whether the write has ended. Not every end is a success. */
 export const isDone = (outcome: Outcome): boolean => groups[outcome.status] === "ended";
 
-/** Reports whether this is the status of a write that has not ended. */
-export const hasNotEnded = (status?: string): boolean => status !== undefined && Object.hasOwn(groups, status) && groups[status as Status] !== "ended";
+/** Reports whether the write is known to continue. A newer server's status is neither this nor an end. */
+export const hasNotEnded = ({ status }: Outcome): boolean => Object.hasOwn(groups, status) && groups[status] !== "ended";
 
 /** Reports whether a reviewer must decide before the write continues. */
 export const waitsForReviewer = (outcome: Outcome): boolean => groups[outcome.status] === "reviewer";

@@ -37,10 +37,11 @@ test("a stream is continued after its last event, and read anew where events wer
     [event("c9", "outcome", { outcome: outcome("wr_b", "denied") })],
   ];
   const server = createServer((request, response) => {
-    seen.push(request.url.split("?")[0] + (request.headers["last-event-id"] ? ` after ${request.headers["last-event-id"]}` : ""));
+    const { "last-event-id": last, prefer } = request.headers;
+    seen.push([request.url.split("?")[0], last && `after ${last}`, prefer].filter(Boolean).join(" "));
     if (request.url.startsWith("/v1/writes/batch")) {
       const ids = new URL(request.url, "http://x").searchParams.getAll("id");
-      const now = { wr_a: streams.length === 0 ? "verified" : "in_progress", wr_b: "review" };
+      const now = { wr_a: streams.length === 0 ? "verified" : "in_progress", wr_b: "review", wr_c: "archived" };
       response.writeHead(200, { "Content-Type": "application/json" });
       return response.end(JSON.stringify({ results: ids.map((id) => ({ status: 200, outcome: outcome(id, now[id]) })) }));
     }
@@ -52,8 +53,8 @@ test("a stream is continued after its last event, and read anew where events wer
   t.after(() => new Promise((resolve) => server.close(resolve).closeAllConnections()));
   const rb = new Readback({ url: `http://127.0.0.1:${server.address().port}` });
   const got = [];
-  for await (const o of rb.outcomes(["wr_a", "wr_b"])) got.push(`${o.id} ${o.status}`);
-  assert.deepEqual(got, ["wr_a verified", "wr_b denied"]);
+  for await (const o of rb.outcomes(["wr_a", "wr_b", "wr_c"])) got.push(`${o.id} ${o.status}`);
+  assert.deepEqual(got, ["wr_c archived", "wr_a verified", "wr_b denied"]); // only a newer client knows what archived means
   assert.deepEqual(seen, ["/v1/events", "/v1/writes/batch", "/v1/events after c1", "/v1/events", "/v1/writes/batch"]);
 });
 

@@ -53,7 +53,7 @@ test("a wrong token is Refused, and nothing is sent", async (t) => {
   await assert.rejects(agent.write({ ...intent, destination: "nowhere" }), (e) => e instanceof Refused && e.problem.status === 422);
   assert.equal((await w.orders("A-1")).length, 0);
   assert.throws(() => new Readback({ url: w.url, token: "two\nlines" }), TypeError);
-  assert.throws(() => new Readback({ url: "no address" }), TypeError);
+  for (const url of ["no address", "localhost:8080", "ftp://readback.example", "http://"]) assert.throws(() => new Readback({ url }), TypeError);
 });
 
 test("a review without a reviewer is an outcome, and a reviewer ends it", async (t) => {
@@ -76,9 +76,15 @@ test("a review without a reviewer is an outcome, and a reviewer ends it", async 
 });
 
 test("a decision is sent once", async (t) => {
-  const { url, requests } = await answers(t, (response) => response.destroy());
-  await assert.rejects(new Readback({ url }).decide("wr_1", { decision: "retry", reason: "again" }), NotKnown);
-  assert.equal(requests.length, 1);
+  let answer = (response) => response.destroy();
+  const { url, requests } = await answers(t, (response) => answer(response));
+  const decide = () => new Readback({ url }).decide("wr_1", { decision: "retry", reason: "again" });
+  await assert.rejects(decide(), NotKnown);
+  answer = (response) => json(response, 503, { title: "stopping" }, { "Retry-After": "0" });
+  await assert.rejects(decide(), NotKnown);
+  answer = (response) => json(response, 409, { title: "busy" }, { "Retry-After": "0" });
+  await assert.rejects(decide(), Refused);
+  assert.equal(requests.length, 3);
 });
 
 test("a clock that is wrong or set changes nothing", async (t) => {
@@ -145,6 +151,53 @@ test("what will not change is not repeated", async (t) => {
     await assert.rejects(new Readback({ url }).write(intent), (e) => e instanceof Refused && e.message === detail);
     assert.equal(requests.length, 1);
   }
+});
+
+test("a limit without Retry-After is repeated, and is the cause when the patience ends", async (t) => {
+  const { url } = await answers(t, (response) => response.writeHead(429).end("slow down"));
+  await assert.rejects(new Readback({ url, patienceMs: 50 }).write(intent), (e) => e instanceof NotKnown && e.cause.status === 429);
+});
+
+test("what a proxy answers is no response of the server", async (t) => {
+  let answer;
+  const { url, requests } = await answers(t, (response) => answer(response));
+  const rb = new Readback({ url, patienceMs: 0 });
+  for (const proxy of [
+    (r) => r.writeHead(200, { "Content-Type": "text/html" }).end("<html>a proxy"),
+    (r) => r.writeHead(200).end(),
+    (r) => r.writeHead(204).end(),
+    (r) => r.writeHead(200, { "Content-Length": 100 }).write('{"id": "wr_1", "status": "verified"}', () => r.destroy()),
+    (r) => json(r, 200, null),
+    (r) => json(r, 200, {}),
+  ]) {
+    answer = proxy;
+    for (const call of [() => rb.write(intent), () => rb.get("wr_1"), () => rb.writes().next(), () => rb.outcomes(["wr_1"]).next()]) await assert.rejects(call, NotKnown);
+  }
+  assert(requests.length >= 24);
+});
+
+test("a patience that is no number ends, and an endless one does not", async (t) => {
+  const { url, requests } = await answers(t, (response, n) => (n === 1 ? json(response, 503, {}, { "Retry-After": "0" }) : json(response, 200, verified)));
+  await assert.rejects(new Readback({ url, patienceMs: NaN }).write(intent), NotKnown);
+  const endless = new Readback({ url, patienceMs: Infinity, timeoutMs: Infinity });
+  await Promise.all(Array.from({ length: 130 }, () => endless.write(intent))); // two of them wait for their turn
+  assert.equal(requests.length, 131);
+});
+
+test("a browser's fetch is called as a function, and its cache is not used", async () => {
+  const rb = new Readback({ url: "http://readback.example/below/?not=this", async fetch(url, { cache }) {
+    assert.equal(this, undefined);
+    return Response.json({ ...verified, text: `${cache} ${url}` });
+  } });
+  assert.equal((await rb.get("wr_1")).text, "no-store http://readback.example/below/v1/writes/wr_1");
+});
+
+test("a status of a newer server is no success and no end, and ends the wait", async (t) => {
+  const newer = { ...verified, status: "archived" };
+  const { url } = await answers(t, (response) => json(response, 200, newer));
+  const outcome = await new Readback({ url }).write(intent);
+  assert.deepEqual([isDone(outcome), waitsForReviewer(outcome)], [false, false]);
+  assert.throws(() => requireVerified(outcome), NotVerified);
 });
 
 test("the wait ends with the patience, with what is known", async (t) => {
