@@ -10,15 +10,10 @@ import io
 import time
 from contextlib import ExitStack, closing
 from email.message import Message
-from typing import TYPE_CHECKING, Any, AsyncGenerator, AsyncIterator, Callable, Coroutine, Dict, Generator, Iterator, Optional, TypeVar, Union
+from typing import Any, AsyncGenerator, AsyncIterator, Callable, Coroutine, Dict, Generator, Iterator, Optional, TypeVar, Union
 
 from ._core import SLACK, Answer, Core, Line, Request, Result, Steps
 from ._outcome import Outcome
-
-if TYPE_CHECKING:
-    from typing_extensions import ParamSpec
-
-    P = ParamSpec("P")
 
 T = TypeVar("T")
 
@@ -40,15 +35,10 @@ class Client(Core[Outcome, Iterator[Outcome], Iterator[Dict[str, Any]]]):
     def __exit__(self, *_: object) -> None:
         pass  # each request has a connection of its own
 
-    def _wrap(self, function: Callable[P, Any], call: Callable[..., Outcome]) -> Callable[P, Outcome]:
+    def _wrap(self, function: Callable[..., Any], call: Callable[..., Outcome]) -> Callable[..., Outcome]:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"{function.__name__} is async: use an AsyncClient")
-
-        @functools.wraps(function)
-        def wrapped(*args: P.args, **kwargs: P.kwargs) -> Outcome:
-            return call(*args, **kwargs)
-
-        return wrapped
+        return functools.wraps(function)(call)
 
     def _run(self, steps: Steps[None]) -> Outcome:
         with closing(self._iterate(steps)) as results:
@@ -121,9 +111,9 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
     async def __aexit__(self, *_: object) -> None:
         pass
 
-    def _wrap(self, function: Callable[P, Any], call: Callable[..., Coroutine[Any, Any, Outcome]]) -> Callable[P, Coroutine[Any, Any, Outcome]]:
+    def _wrap(self, function: Callable[..., Any], call: Callable[..., Coroutine[Any, Any, Outcome]]) -> Callable[..., Coroutine[Any, Any, Outcome]]:
         @functools.wraps(function)
-        async def wrapped(*args: P.args, **kwargs: P.kwargs) -> Outcome:
+        async def wrapped(*args: Any, **kwargs: Any) -> Outcome:
             return await call(*args, **kwargs)
 
         return wrapped

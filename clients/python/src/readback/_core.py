@@ -166,7 +166,7 @@ class Core(Generic[O, Os, Ws]):
         """Yields the results of the steps."""
         raise NotImplementedError
 
-    def _wrap(self, function: Callable[P, Any], call: Callable[..., O]) -> Callable[P, O]:
+    def _wrap(self, function: Callable[..., Any], call: Callable[..., O]) -> Callable[..., O]:
         """Makes call look like function."""
         raise NotImplementedError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from contextlib import closing
@@ -20,16 +21,10 @@ def late(client: Any, kind: Any, function: Callable[..., Any], declaration: Mapp
 
     A wrong declaration raises now, and not in a model's loop.
     """
-    made = [client] if client else []
     inspect.signature(kind.verified).bind(None, **declaration)
     declares(function, declaration["key"], declaration.get("operation"), {})
-
-    def get() -> Any:
-        if not made:
-            made.append(kind())
-        return made[0]
-
-    return get
+    made = functools.lru_cache(None)(kind)
+    return lambda: client or made()
 
 
 def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow: Optional[Callable[[Any], str]],
@@ -48,10 +43,8 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
             with within(Place(get()._at, workflow(context), step) if workflow else None):
                 outcome: Outcome = await get().verified(**declaration)(function)(*args, **kwargs)
                 return outcome
-        except Error as e:
-            return e
-        except ValueError as e:  # a value of the model that no request can have: nothing was sent
-            return Refused({"title": str(e)})
+        except (Error, ValueError) as e:
+            return failed(e)
 
     return ask
 
@@ -81,12 +74,15 @@ def results(ask: Callable[..., Outcome]) -> Callable[..., str]:
     def call(*args: Any, **kwargs: Any) -> str:
         try:
             return json.dumps(ask(*args, **kwargs).tool_result)
-        except Error as e:
-            return json.dumps(e.tool_result)
-        except ValueError as e:  # a value of the model that no request can have: nothing was sent
-            return json.dumps(Refused({"title": str(e)}).tool_result)
+        except (Error, ValueError) as e:
+            return json.dumps(failed(e).tool_result)
 
     return call
+
+
+def failed(e: Exception) -> Error:
+    """The error of a write. A ValueError is about a value of the model that no request can have: nothing was sent."""
+    return e if isinstance(e, Error) else Refused({"title": str(e)})
 
 
 def waits(answer: Answer) -> Optional[Dict[str, Any]]:
