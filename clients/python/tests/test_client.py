@@ -327,6 +327,11 @@ class Client(Server):
         with self.assertRaisesRegex(readback.NotKnown, "get the write"):
             self.client(url).decide("wr_1", "approve", "it is right")
         self.assertEqual(len(paths), 1)
+        for status, error in (429, readback.Refused), (409, readback.Refused), (503, readback.NotKnown), (200, readback.NotKnown):
+            paths, url = self.fake(other=[(status, {"title": "busy"}), (200, VERIFIED)])
+            with self.assertRaises(error):
+                self.client(url).decide("wr_1", "approve", "it is right")
+            self.assertEqual(len(paths), 1)
 
     def test_writes_that_the_server_cannot_read(self):
         damaged = {"writes": [{"id": "wr_1"}], "unread": [{"id": "wr_2", "reason": "damaged"}], "next": "c"}

@@ -246,7 +246,7 @@ class Core(Generic[O, Os, Ws]):
         answer = yield self._request("POST", of(id) + "/decision", self._end(None), body, WAIT)
         data: Dict[str, Any] = {}
         if isinstance(answer, Answer):
-            data = parsed(answer.body) if answer.status < 300 else refused(answer)
+            data = parsed(answer.body) if answer.status < 300 else refused(answer, once=True)
         if not OUTCOME <= data.keys():
             raise NotKnown(str(answer.status if isinstance(answer, Answer) else answer), "the decision may be recorded: get the write")
         yield Result(Outcome(data))
@@ -337,13 +337,14 @@ def parsed(text: Union[str, bytes]) -> Dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-def refused(answer: Answer) -> Dict[str, Any]:
-    """Raises Refused if a repeat of the request does not help. It returns the outcome of the same operation, if any."""
+def refused(answer: Answer, once: bool = False) -> Dict[str, Any]:
+    """Raises Refused if a repeat of the request does not help, or is not allowed. It returns the outcome of the same operation, if any."""
     problem = parsed(answer.body) or {"title": f"{answer.status}, not from readback"}
     outcome: Dict[str, Any] = problem.get("outcome") or {}
     if outcome and problem.get("recorded_digest") and problem["recorded_digest"] == problem.get("received_digest"):
         return outcome
-    if not answer.headers.get("Retry-After") and answer.status not in (408, 429) and answer.status < 500:
+    later = answer.headers.get("Retry-After") or answer.status == 429
+    if answer.status < 500 and answer.status != 408 and (once or not later):
         raise Refused(problem)
     return {}
 
