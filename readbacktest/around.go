@@ -65,10 +65,10 @@ func (v *vicious) Write(ctx context.Context, r connectors.Request) (connectors.R
 		l.log.Unharmed(c, "a connector's requests are not changed; use a Proxy")
 	}
 	a := chaos.Carry(ctx, l.log, c, f, chaos.Way[written]{
-		Send: func(ctx context.Context) (written, string, bool) {
+		Send: func(ctx context.Context) (written, Arrival) {
 			l.past.Keep(context.WithoutCancel(ctx), l.log.Now())
 			receipt, err := l.conn.Write(ctx, r)
-			return written{receipt, err}, summary(receipt.Code, err), err == nil
+			return written{receipt, err}, Arrival{Answer: summary(receipt.Code, err), Done: err == nil}
 		},
 		Dead:   written{err: errDeadConnection},
 		Status: func(code int) written { return written{err: errorOf(code)} },
@@ -86,9 +86,9 @@ func (v *vicious) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 	c, f := l.log.Begin(Call{What: "read", Key: keyOf(q.Intent.Key)})
 	l.know(q)
 	a := chaos.Carry(ctx, l.log, c, f, chaos.Way[read]{
-		Send: func(ctx context.Context) (read, string, bool) {
+		Send: func(ctx context.Context) (read, Arrival) {
 			o, err := l.conn.Read(ctx, q)
-			return read{o, err}, summary(fmt.Sprintf("%d records", len(o.Records)), err), err == nil
+			return read{o, err}, Arrival{Answer: summary(fmt.Sprintf("%d records", len(o.Records)), err), Done: err == nil}
 		},
 		Dead:   read{err: errDeadConnection},
 		Status: func(code int) read { return read{err: errorOf(code)} },

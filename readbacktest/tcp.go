@@ -128,17 +128,17 @@ var errConnectionEnds = errors.New("the fault ends the connection")
 // write carries the end of a write to the server, with its fault. An error ends the connection.
 func (p *TCP) write(client, server net.Conn, whole, last []byte, answers, requests <-chan []byte) (err error) {
 	c, f := p.log.Begin(Call{Write: true, What: "write", Key: "write", Body: whole})
-	defer p.log.End()
+	defer p.log.End(c)
 	answer := func() []byte {
 		if _, err = server.Write(last); err != nil {
 			return nil
 		}
 		select {
 		case a := <-answers:
-			p.log.Arrived(c, string(bytes.TrimSpace(a)), len(a) > 0)
+			p.log.Arrived(c, Arrival{Answer: string(bytes.TrimSpace(a)), Done: len(a) > 0, Unknown: len(a) == 0})
 			return a
 		case <-time.After(p.log.Options.Patience):
-			p.log.Arrived(c, "nothing in time", false)
+			p.log.Arrived(c, Arrival{Answer: "nothing in time", Unknown: true})
 			return nil
 		}
 	}

@@ -17,9 +17,10 @@ const soon = 50 * time.Millisecond
 // Way is how one request reaches its target and an answer A returns: over HTTP, or through a
 // connector.
 type Way[A any] struct {
-	// Send sends it to the target, once, and returns the target's answer in words and whether
-	// that means that the target applied it.
-	Send func(ctx context.Context) (a A, answer string, done bool)
+	// Send sends it to the target, once, and returns the target's answer in words, whether that
+	// means that the target applied it, and whether that is unknown. An arrival without an answer
+	// in words is none: the target got nothing.
+	Send func(ctx context.Context) (A, Arrival)
 	// Dead is what a client sees if no answer arrives.
 	Dead A
 	// Status is an answer that does not come from the target.
@@ -33,12 +34,13 @@ type Way[A any] struct {
 
 // Carry sends one call to its target, with its fault. Every fault is implemented here.
 func Carry[A any](ctx context.Context, l *Log, c *Call, f fault.Fault, w Way[A]) A {
-	defer l.End()
+	defer l.End(c)
 	answer := ""
-	send := func(ctx context.Context) (a A) {
-		var done bool
-		a, answer, done = w.Send(ctx)
-		l.Arrived(c, answer, done)
+	send := func(ctx context.Context) A {
+		a, arrival := w.Send(ctx)
+		if answer = cmp.Or(arrival.Answer, DeadConnection); arrival.Answer != "" {
+			l.Arrived(c, arrival)
+		}
 		return a
 	}
 	status := func(code int) A {

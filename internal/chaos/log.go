@@ -46,6 +46,8 @@ type Arrival struct {
 	At     time.Time // when
 	Answer string    // the target's answer, "201"
 	Done   bool      // the answer was success (2xx, or no error)
+	// Unknown is whether a target that did not answer may have applied it.
+	Unknown bool
 }
 
 // Effects is how often the target applied the call, 0 for a read.
@@ -65,7 +67,7 @@ type Log struct {
 
 	forms   fault.Forms
 	began   time.Time
-	calling Traffic // calls in progress
+	calling Traffic // writes in progress
 
 	faults *fault.Schedule
 	lags   atomic.Bool // a lagging read can happen
@@ -125,8 +127,8 @@ func (l *Log) Sends() int {
 	return len(slices.DeleteFunc(l.Calls(), func(c Call) bool { return !c.Write }))
 }
 
-// Settle applies held requests and waits for those in flight. It reports false if one has been in
-// flight for a minute.
+// Settle applies held requests and waits for writes in flight. It reports false if one has been in
+// flight for a minute. It waits for no read: that has no effect, and can be a stream without an end.
 func (l *Log) Settle() bool {
 	l.Release()
 	quiet := l.calling.Wait()
@@ -181,6 +183,8 @@ func (l *Log) Count(match func(Call) bool) int {
 // Release applies all held requests (LateCommit), in order. Call it before counting effects: in
 // the end they arrive.
 func (l *Log) Release() {
+	l.calling.Begin() // another goroutine that counts waits for what arrives here
+	defer l.calling.End()
 	l.mu.Lock()
 	all := l.held
 	l.held = nil
@@ -230,7 +234,9 @@ func (l *Log) line(c Call) string {
 // Begin records a call and returns its fault; due requests arrive first. [Carry] or [Log.End] ends
 // it.
 func (l *Log) Begin(c Call) (*Call, fault.Fault) {
-	l.calling.Begin()
+	if c.Write {
+		l.calling.Begin()
+	}
 	l.mu.Lock()
 	c.N, c.At, c.Saw = len(l.calls)+1, time.Now(), "nothing yet"
 	l.calls = append(l.calls, &c)
@@ -262,7 +268,11 @@ func (l *Log) pick(c Call) fault.Fault {
 }
 
 // End ends a call that [Carry] does not end.
-func (l *Log) End() { l.calling.End() }
+func (l *Log) End(c *Call) {
+	if c.Write {
+		l.calling.End()
+	}
+}
 
 // Now is the number of the latest call.
 func (l *Log) Now() int {
@@ -271,12 +281,13 @@ func (l *Log) Now() int {
 	return len(l.calls)
 }
 
-// Arrived records an arrival of a call at the target.
-func (l *Log) Arrived(c *Call, answer string, done bool) {
+// Arrived records an arrival of a call at the target: its order and time, and what a says.
+func (l *Log) Arrived(c *Call, a Arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.order++
-	c.Arrivals = append(c.Arrivals, Arrival{Order: l.order, At: time.Now(), Answer: answer, Done: done})
+	a.Order, a.At = l.order, time.Now()
+	c.Arrivals = append(c.Arrivals, a)
 }
 
 // Saw records what the client got.

@@ -274,13 +274,13 @@ func (p *MCP) call(ctx context.Context, m message) {
 	go func() {
 		defer cancel()
 		a := Carry(ctx, s.log, c, f, Way[message]{
-			Send: func(ctx context.Context) (message, string, bool) {
+			Send: func(ctx context.Context) (message, Arrival) {
 				if write {
 					s.past.Keep(context.WithoutCancel(ctx), s.log.Now())
 				}
 				a := p.send(ctx, s, theirs, sent)
 				says, done := says(a)
-				return a, says, done
+				return a, Arrival{Answer: says, Done: done, Unknown: a == nil}
 			},
 			Status:  func(code int) message { return failure(code, f.How == "protocol") },
 			Half:    half,

@@ -10,11 +10,13 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/readback-go/readback/internal/wire"
 	"github.com/readback-go/readback/readbacktest/fault"
@@ -28,14 +30,14 @@ const maxBody = 16 << 20
 // answers are not streamed.
 type Proxy struct {
 	*Log
-	target, phantom http.RoundTripper
+	target, phantom http.Handler
 	past            Past[answer]
 }
 
 // NewProxy returns a proxy before a target: a handler, or [Forward]. The options are checked.
 func NewProxy(target http.Handler, o Options) *Proxy {
 	log := NewLog(o)
-	p := &Proxy{Log: log, target: wire.Transport(target, nil), phantom: wire.Transport(o.Phantom, nil), past: Past[answer]{Log: log}}
+	p := &Proxy{Log: log, target: target, phantom: o.Phantom, past: Past[answer]{Log: log}}
 	for _, r := range o.Watch {
 		p.know(r, nil)
 	}
@@ -54,16 +56,35 @@ func Forward(base *url.URL) http.Handler {
 // ForwardBy is a remote target that a transport reaches.
 func ForwardBy(base *url.URL, by http.RoundTripper) http.Handler {
 	to := &httputil.ReverseProxy{
-		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(base) },
-		Transport:    by,
-		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the client sees it
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(base) },
+		Transport: by,
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the client sees it
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+			var dial *net.OpError
+			if s, ok := r.Context().Value(sendingKey{}).(*sending); ok && errors.As(err, &dial) && dial.Op == "dial" {
+				s.unsent = true
+			}
+			panic(http.ErrAbortHandler)
+		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := r.Context()
+		if s, ok := ctx.Value(sendingKey{}).(*sending); ok && s.write {
+			var end context.CancelFunc
+			ctx, end = context.WithCancel(context.WithoutCancel(ctx))
+			defer end()
+			defer context.AfterFunc(r.Context(), func() { time.AfterFunc(Grace, end) })()
+		}
 		// As for requests of a server: pass on a truncated answer as truncated.
-		to.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.ServerContextKey, &http.Server{})))
+		to.ServeHTTP(w, r.WithContext(context.WithValue(ctx, http.ServerContextKey, &http.Server{})))
 	})
 }
+
+// sending is one request of a [Proxy] to its target, in its context. A write is not cut when its
+// client gives up: whether it has an effect would be unknown.
+type sending struct{ write, unsent bool }
+
+type sendingKey struct{}
 
 // Transport returns a transport that sends requests to the target, whatever host they name. It
 // uses no network and starts no goroutine, so it works in a testing/synctest bubble.
@@ -106,12 +127,15 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	Carry(r.Context(), p.Log, c, f, Way[answer]{
-		Send: func(ctx context.Context) (answer, string, bool) {
+		Send: func(ctx context.Context) (answer, Arrival) {
 			if c.Write {
 				p.past.Keep(context.WithoutCancel(ctx), p.Now())
 			}
 			a := p.send(ctx, p.target, r, body)
-			return a, a.String(), a.status/100 == 2
+			if a.unsent {
+				return a, Arrival{}
+			}
+			return a, Arrival{Answer: a.String(), Done: a.status/100 == 2, Unknown: a.dead}
 		},
 		Dead:    answer{dead: true},
 		Status:  answered,
@@ -129,15 +153,20 @@ func with(r *http.Request, body []byte) *http.Request {
 	return again
 }
 
-// send carries a request to the target, or to its stand-in for false successes.
-func (p *Proxy) send(ctx context.Context, to http.RoundTripper, r *http.Request, body []byte) answer {
-	out := with(r, body).WithContext(ctx)
+// send carries a request to the target, or to its stand-in for false successes. It returns the
+// answer also if the client has gone: the effect is there.
+func (p *Proxy) send(ctx context.Context, to http.Handler, r *http.Request, body []byte) answer {
+	if ctx.Err() != nil {
+		return answer{dead: true, unsent: true}
+	}
+	s := &sending{write: p.Options.IsWrite(with(r, body))}
+	out := with(r, body).WithContext(context.WithValue(ctx, sendingKey{}, s))
 	if out.URL.Host == "" {
 		out.URL.Host = r.Host
 	}
-	res, err := to.RoundTrip(out)
+	res, err := wire.Answer(to, out)
 	if err != nil {
-		return answer{dead: true}
+		return answer{dead: true, unsent: s.unsent}
 	}
 	defer func() { _ = res.Body.Close() }() // it is in memory
 	a := answer{status: res.StatusCode, header: res.Header}
@@ -220,6 +249,7 @@ type answer struct {
 	body   []byte
 	cut    bool // the body is truncated
 	dead   bool // there is none
+	unsent bool // and the target got no request
 }
 
 func (a answer) String() string {

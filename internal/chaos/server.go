@@ -101,7 +101,8 @@ type Effects struct {
 //
 //	POST   /_chaos/faults    adds faults for later requests, one a line as in [fault.Parse]
 //	DELETE /_chaos/faults    removes all faults
-//	GET    /_chaos/effects   [Effects], once all held requests have arrived; the query narrows it, by [Protocol].Filters
+//	GET    /_chaos/effects   [Effects], once all held requests have arrived; the query narrows it, by [Protocol].Filters;
+//	                         409 if the target did not answer one of these writes
 //	DELETE /_chaos           [Server.Restart]
 func (s *Server) Control() http.Handler {
 	mux := http.NewServeMux()
@@ -169,14 +170,19 @@ func (s *Server) serveEffects(w http.ResponseWriter, r *http.Request) {
 		}
 		return true
 	}
-	e := Effects{Effects: log.Count(match), Unmet: []string{}, Log: []string{}}
+	e := Effects{Unmet: []string{}, Log: []string{}}
 	for _, c := range log.Calls() {
 		if !match(c) {
 			continue
 		}
+		if c.Write && slices.ContainsFunc(c.Arrivals, func(a Arrival) bool { return a.Unknown }) {
+			problem(w, http.StatusConflict, fmt.Errorf("the target got a write and did not answer, so that it may have had an effect; count the effects at the target: %s", log.line(c)))
+			return
+		}
 		if c.Write {
 			e.Sends++
 		}
+		e.Effects += c.Effects()
 		e.Log = append(e.Log, log.line(c))
 	}
 	for f := range log.Unmet {

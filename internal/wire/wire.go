@@ -53,7 +53,17 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if trace != nil && trace.GotConn != nil {
 		trace.GotConn(httptrace.GotConnInfo{})
 	}
-	in := r.Clone(ctx)
+	res, err := Answer(t.handler, r)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return res, err
+}
+
+// Answer is what a handler answers to a request, also if the client's context ended before. A
+// handler that then wrote nothing has not answered.
+func Answer(h http.Handler, r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
 	in.RequestURI = r.URL.RequestURI()
 	if in.Body == nil {
 		in.Body = http.NoBody
@@ -62,11 +72,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Host = r.URL.Host
 	}
 	rec := &recorder{header: http.Header{}}
-	whole := serve(t.handler, rec, in)
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if !whole && rec.status == 0 {
+	whole := serve(h, rec, in)
+	if rec.status == 0 && (!whole || in.Context().Err() != nil) {
 		return nil, errCut
 	}
 	return rec.response(r, whole), nil
@@ -94,7 +101,7 @@ type recorder struct {
 func (r *recorder) Header() http.Header { return r.header }
 
 func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
+	if r.status == 0 && status >= http.StatusOK { // 100 and 103 come before the answer
 		r.status = status
 	}
 }

@@ -1,0 +1,204 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/readback-go/readback/internal/chaos"
+)
+
+// proxy is a proxy before a target, with its control requests, as `readback chaos` serves them.
+type proxy struct {
+	t   *testing.T
+	url string
+}
+
+func newProxy(t *testing.T, target string) proxy {
+	t.Helper()
+	base, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := chaos.Options{Seed: 1}.Checked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var passed http.Handler
+	control := chaos.NewServer(chaos.HTTP, func() *chaos.Log {
+		p := chaos.NewProxy(chaos.Forward(base), o)
+		passed = p
+		return p.Log
+	})
+	mux := http.NewServeMux()
+	mux.Handle(chaos.Prefix+"/", control.Control())
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { passed.ServeHTTP(w, r) })
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return proxy{t, s.URL}
+}
+
+func (p proxy) does(ctx context.Context, method, path string, header ...string) (*http.Response, string, error) {
+	p.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, strings.NewReader("{}"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if method == http.MethodGet {
+		r.Body, r.ContentLength = http.NoBody, 0
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	res, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = res.Body.Close() }()
+	text, err := io.ReadAll(res.Body)
+	return res, string(text), err
+}
+
+func (p proxy) effects() (e chaos.Effects) {
+	p.t.Helper()
+	_, text, err := p.does(p.t.Context(), http.MethodGet, chaos.Prefix+"/effects")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &e)
+	}
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return e
+}
+
+// A client that gives up does not undo what the target does: the count waits for it.
+func TestAWriteWhoseClientGaveUpIsCounted(t *testing.T) {
+	came, ends := make(chan struct{}), make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-ends
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		<-came
+		giveUp()
+	}()
+	if _, _, err := p.does(ctx, http.MethodPost, "/charges"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	close(ends)
+	if e := p.effects(); e.Effects != 1 {
+		t.Errorf("%+v, want 1 effect", e)
+	}
+}
+
+// The same of a target in the process of the test.
+func TestAHandlerThatOutlivesItsClientIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends http.HandlerFunc
+		want int
+	}{
+		"it applies the write": {func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(2 * time.Second) // of the bubble's clock
+			w.WriteHeader(http.StatusCreated)
+		}, 1},
+		"it gives up": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o, err := chaos.Options{Seed: 1}.Checked()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := chaos.NewProxy(c.ends, o)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/charges", http.NoBody)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is none
+					t.Errorf("the client got %v", err)
+				}
+				if n := p.Count(func(chaos.Call) bool { return true }); n != c.want {
+					t.Errorf("%d effects, want %d\n%s", n, c.want, p)
+				}
+			})
+		})
+	}
+}
+
+// A write without an answer is not counted as none: the question for the effects is refused.
+func TestAWriteOfUnknownEffectIsNotCounted(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	_, _, _ = p.does(t.Context(), http.MethodPost, "/charges") // no answer comes
+	res, text, err := p.does(t.Context(), http.MethodGet, chaos.Prefix+"/effects")
+	if err != nil || res.StatusCode != http.StatusConflict || !strings.Contains(text, "count the effects at the target: #1 ") {
+		t.Errorf("%v, %s, %v", res, text, err)
+	}
+	if res, text, err = p.does(t.Context(), http.MethodGet, chaos.Prefix+"/effects?path=/orders"); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("another path: %v, %s, %v", res, text, err)
+	}
+	api.Close()
+	p = newProxy(t, api.URL)
+	_, _, _ = p.does(t.Context(), http.MethodPost, "/charges") // likewise
+	if e := p.effects(); e.Effects != 0 || e.Sends != 1 || !strings.Contains(e.Log[0], "never reached the target") {
+		t.Errorf("without a target: %+v", e)
+	}
+}
+
+// A target that says "go on" or gives hints before its answer has not answered yet.
+func TestTheAnswerIsTheFinalOne(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // it sends 100 if the client expects that
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	for _, header := range [][]string{nil, {"Expect", "100-continue"}} {
+		if res, _, err := p.does(t.Context(), http.MethodPost, "/charges", header...); err != nil || res.StatusCode != http.StatusCreated {
+			t.Errorf("%v: %v, %v", header, res, err)
+		}
+	}
+	if e := p.effects(); e.Effects != 2 {
+		t.Errorf("%+v, want 2 effects", e)
+	}
+}
+
+// A read that does not end, such as a stream of events, keeps no test from its count.
+func TestAnOpenReadDoesNotDelayTheCount(t *testing.T) {
+	came := make(chan struct{})
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(came)
+		<-r.Context().Done()
+	}))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	ctx, end := context.WithTimeout(t.Context(), chaos.Grace/2) // it ends before a count would give up
+	defer end()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _, _ = p.does(ctx, http.MethodGet, "/events") // it never ends by itself
+	}()
+	<-came
+	if e := p.effects(); e.Effects != 0 || ctx.Err() != nil {
+		t.Errorf("%+v, %v", e, ctx.Err())
+	}
+	end()
+	<-ended
+}
