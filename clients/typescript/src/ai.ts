@@ -21,7 +21,8 @@ export interface Replaced {
  * the whole name of a write.
  *
  * While a reviewer must decide, the SDK asks for an approval of the call. An approval continues the
- * run and declares the same write again. It decides nothing: the reviewer does that at readback.
+ * run and declares the same write again. It decides nothing, nor does a rejection: the reviewer does
+ * that at readback.
  */
 export function verified<T extends object>(tool: T, write: WriteTool, run: Run = {}): Verified<T, Replaced> {
   const execute = (args: any, { abortSignal }: CallOptions) => write(args, { ...run, signal: abortSignal ?? run.signal });

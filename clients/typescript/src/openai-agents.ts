@@ -26,7 +26,8 @@ export interface Replaced {
  * the runner; without it the operation is the whole name of a write.
  *
  * While a reviewer must decide, the run has an interruption. Approving it continues the run and
- * declares the same write again. It decides nothing: the reviewer does that at readback.
+ * declares the same write again. It decides nothing, nor does rejecting it: the reviewer does that at
+ * readback.
  */
 export function verified<T extends object>(tool: T, write: WriteTool, run: (context: any) => Run = () => ({})): Verified<T, Replaced> {
   const execute: Replaced["execute"] = (args, context, details) => {

@@ -25,6 +25,7 @@ test("a held write is an approval request, and an approval in the SDK sends noth
   };
   const early = await resume();
   assert.deepEqual([early.status, early.verified, await w.effects("A-1")], ["held", false, 0]);
+  await go({ charge_card }, model(["A-1"]), approved(stopped, false)); // the write still waits
   await w.approve(early.id);
   const done = await resume();
   assert.deepEqual([done.id, done.status, done.verified, await w.effects("A-1")], [early.id, "verified", true, 1]);
@@ -44,6 +45,23 @@ test("a tool's own approval comes before the write is declared", async (t) => {
   assert.equal(await w.effects("A-1"), 0);
   await go({ charge_card: asks }, model(["A-1"]), approved(stopped));
   assert.equal(await w.effects("A-1"), 1);
+});
+
+test("of equal calls at once one is sent", async (t) => {
+  const w = await place(t);
+  const { charge_card } = await program("ai", "verified");
+  const clerk = model(["A-1"]);
+  const { doGenerate } = clerk;
+  let turns = 0;
+  clerk.doGenerate = async (options) => {
+    const one = await doGenerate(options);
+    const call = (order_id, n) => ({ ...one.content[0], toolCallId: `call_${n}`, input: JSON.stringify({ order_id, amount_cents: 1999 }) });
+    return ++turns === 1 ? { ...one, content: ["A-1", "A-1", "A-2"].map(call) } : one;
+  };
+  const { steps } = await go({ charge_card }, clerk, begin);
+  const [first, again, other] = steps[0].toolResults.map(({ output }) => output);
+  assert.deepEqual([first.verified, again, other.verified], [true, first, true]);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });
 
 test("a second call is the first one, or is refused; a tool without an operation throws before anything is sent", async (t) => {

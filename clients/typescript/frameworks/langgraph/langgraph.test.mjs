@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { AIMessage } from "@langchain/core/messages";
-import { Command, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+import { Command, interrupt, MemorySaver, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { ToolNode } from "@langchain/langgraph/prebuilt";
 import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
 
@@ -18,9 +18,28 @@ test("a held write is an interrupt, and a resume sends nothing before the review
   assert.equal(early.__interrupt__[0].value.write, value.write);
   assert.equal(await w.effects("A-1"), 0);
   await w.approve(value.write);
-  const done = await graph.invoke(new Command({ resume: true }), thread);
+  const done = await graph.invoke(null, thread);
   const result = JSON.parse(done.messages.find(({ type }) => type === "tool").content);
   assert.deepEqual([result.id, result.status, result.verified], [value.write, "verified", true]);
+  assert.equal(await w.effects("A-1"), 1);
+});
+
+test("a resume without a value answers no other interrupt of the node", async (t) => {
+  const w = await place(t, held);
+  const { charge_card } = await program("langgraph", "verified");
+  const answers = [];
+  const graph = new StateGraph(MessagesAnnotation)
+    .addNode("clerk", async (_, config) => {
+      await charge_card.invoke({ order_id: "A-1", amount_cents: 1999 }, config);
+      answers.push(interrupt("Delete the customer?"));
+    })
+    .addEdge(START, "clerk").compile({ checkpointer: new MemorySaver() });
+  const thread = { configurable: { thread_id: "invoices-7" } };
+  const stopped = await graph.invoke({ messages: [] }, thread);
+  await w.approve(stopped.__interrupt__[0].value.write);
+  assert.equal((await graph.invoke(null, thread)).__interrupt__[0].value, "Delete the customer?");
+  await graph.invoke(new Command({ resume: "no" }), thread);
+  assert.deepEqual(answers, ["no"]);
   assert.equal(await w.effects("A-1"), 1);
 });
 

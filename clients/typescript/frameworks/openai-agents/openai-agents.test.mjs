@@ -40,6 +40,22 @@ test("a guardrail of the tool sees a call before its write is declared", async (
   assert.equal(await w.effects("A-1"), 0);
 });
 
+test("of equal calls at once one is sent", async (t) => {
+  const w = await place(t);
+  const { charge_card } = await program("openai-agents", "verified");
+  const agent = clerk(charge_card, ["A-1", "A-1", "A-2"]);
+  const { getResponse } = agent.model;
+  let turns = 0;
+  agent.model.getResponse = async (request) => {
+    const one = await getResponse(request);
+    const call = (order_id, n) => ({ ...one.output[0], callId: `call_${n}`, arguments: JSON.stringify({ order_id, amount_cents: 1999 }) });
+    return ++turns === 1 ? { ...one, output: ["A-1", "A-1", "A-2"].map(call) } : one;
+  };
+  const [first, again, other] = results(await new Runner().run(agent, "Charge for the orders."));
+  assert.deepEqual([first.verified, again, other.verified], [true, first, true]);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
+});
+
 test("arguments without the tool's schema make no write", async (t) => {
   const w = await place(t);
   const { Readback, verified } = await import("./node_modules/readback/dist/openai-agents.js");
