@@ -16,6 +16,7 @@ import threading
 import time
 import unittest
 import unittest.mock
+import urllib.request
 
 import world
 from world import order
@@ -155,8 +156,16 @@ class Client(Server):
     def test_an_operation_is_a_name(self):
         rb, id = self.client(), self.name + "4"
         intent = order(id, workflow=None, step=None, idempotency_key=f'charge "{id}" \\')
+        self.world.faults(f"unreadable-read,key={id}")
+        self.assertEqual([rb.write(intent, patience=0).status for _ in range(2)], ["in_progress"] * 2)
+        self.world.faults()
         self.assertEqual(rb.write(intent).id, rb.write(intent).id)
         self.one(id)
+        request = urllib.request.Request(self.world.url + "/v1/writes", json.dumps(intent).encode(), {
+            "Authorization": "Bearer " + self.world.token, "Content-Type": "application/json",
+            "Idempotency-Key": json.dumps(intent["idempotency_key"])})
+        with urllib.request.urlopen(request) as answer:
+            self.assertEqual(json.load(answer)["id"], rb.write(intent).id, "as a client that sends the header names it")
 
     def test_no_name_is_invented(self):
         proxy = self.proxy()

@@ -223,8 +223,7 @@ class Core(Generic[O, Os, Ws]):
         end, outcome = self._end(patience), None
         try:
             body = json.dumps(intent, allow_nan=False).encode()
-            headers = {} if intent.get("workflow") else {"Idempotency-Key": quoted(intent["idempotency_key"])}
-            outcome = yield from self._outcome(lambda o: o.status != "in_progress", end, end, "POST", "/v1/writes", body=body, headers=headers)
+            outcome = yield from self._outcome(lambda o: o.status != "in_progress", end, end, "POST", "/v1/writes", body=body)
             yield Result(outcome)
         finally:
             if outcome is None or not outcome.done:
@@ -351,9 +350,3 @@ def refused(answer: Answer, once: bool = False) -> Dict[str, Any]:
 
 def of(id: str) -> str:
     return "/v1/writes/" + quote(id, safe="")
-
-
-def quoted(key: str) -> str:
-    if not key.isascii() or not key.isprintable():
-        raise ValueError("idempotency_key: want printable ASCII characters")
-    return '"' + key.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -74,13 +74,18 @@ def within(place: At) -> Iterator[At]:
 
 def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[Dict[str, Any], Callable[[], None]]:
     """Names a write by its place, or the current one, if it does not name itself. A name is never invented."""
+    if intent.get("workflow"):
+        return dict(intent), lambda: None
     place = place or current.get()
-    if not intent.get("workflow") and place:
+    if place:
         return place.take(intent)
-    if not intent.get("workflow") and (not intent.get("idempotency_key") or intent.get("step")):
+    key = intent.get("idempotency_key")
+    if not key or intent.get("step"):
         raise ValueError("the write has no name: give it a workflow, or an idempotency_key and no step, "
                          "or call it within `with client.workflow(name):`. Nothing was sent")
-    return dict(intent), lambda: None
+    if not key.isascii() or not key.isprintable():
+        raise ValueError("idempotency_key: want printable ASCII characters")
+    return dict(intent, workflow="http", step=key), lambda: None  # what the header Idempotency-Key would name it
 
 
 def declares(function: Callable[..., Any], key: Sequence[str], operation: Optional[str],
