@@ -110,7 +110,8 @@ type Options struct {
 	OneShot bool
 	// MaxQueuedBytes bounds the intents of one tenant's unsettled writes, to all destinations.
 	// Above it [Engine.Do] and [Engine.Enqueue] refuse new writes with [ledger.ErrFull], except
-	// those to [OwnDestinations]. Default 256 MiB.
+	// those to [OwnDestinations]. Default 256 MiB. With math.MaxInt64, and MaxQueued
+	// math.MaxInt, nothing is counted.
 	MaxQueuedBytes int64
 	// Recheck is the shortest time after the last send to a recheck that is needed because a
 	// send could arrive late. Default 10 min.

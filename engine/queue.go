@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -124,6 +125,9 @@ func (q *queues) queued(rec ledger.Record) {
 // one that its caller sends. One caller at a time queries the ledger's count. The others use
 // the previous count, and wait only for the first one.
 func (e *Engine) admit(rec ledger.Record, waits int) error {
+	if e.opts.MaxQueued == math.MaxInt && e.opts.MaxQueuedBytes == math.MaxInt64 {
+		return nil
+	}
 	q := &e.queues
 	q.mu.Lock()
 	defer q.mu.Unlock()

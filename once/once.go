@@ -24,7 +24,7 @@
 // # A write that needs a reviewer
 //
 // Where no read shows for certain what happened, the status is review. Every Do reads once more when
-// that is due; otherwise it stays so until a person has looked at the destination and called
+// that is due; otherwise it stays so until a reviewer has examined the destination and called
 // [Decide]. `readback review` with the same ledger lists such writes, of the tenant "default", and can
 // accept or abandon them.
 //
@@ -37,6 +37,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"reflect"
 	"strings"
@@ -135,8 +136,8 @@ func Do(ctx context.Context, store ledger.Ledger, w Write) (engine.Outcome, erro
 	return out, w.result(store, out, err)
 }
 
-// Decide carries out a reviewer's decision about a write in review, after a person has looked at
-// the destination:
+// Decide carries out a reviewer's decision about a write in review. The reviewer has examined the
+// destination:
 //
 //   - engine.WordAccept: it is as it should be. Do then returns no error.
 //   - engine.WordAbandon: it is given up. Do then returns an error for ever.
@@ -208,7 +209,9 @@ func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, i
 	if err != nil {
 		return nil, in, err
 	}
-	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock()}), in, nil
+	// Nothing is bounded, since each engine would first count all open writes of the store.
+	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock(),
+		MaxQueued: math.MaxInt, MaxQueuedBytes: math.MaxInt64}), in, nil
 }
 
 // clocks are those of the writes in progress. Without them calls that are shorter than the horizon

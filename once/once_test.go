@@ -367,6 +367,27 @@ func TestStoreThatFails(t *testing.T) {
 	}
 }
 
+// uncounted is a store whose open writes are many.
+type uncounted struct {
+	ledger.Ledger
+	t *testing.T
+}
+
+func (u uncounted) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
+	u.t.Error("all open writes were counted")
+	return u.Ledger.QueueStats(ctx)
+}
+
+// A call costs no more where many writes are open.
+func TestOpenWritesAreNotCounted(t *testing.T) {
+	store := uncounted{ledger.NewMemory(), t}
+	for range 2 {
+		if out, err := once.Do(t.Context(), store, (&shelf{}).write("a", paid)); err != nil {
+			t.Errorf("%s, %v", out.Status, err)
+		}
+	}
+}
+
 // Two programs that use one key for two things: the second is refused, also where the fields are equal
 // and only the types have different names.
 func TestOneKeyForTwoThings(t *testing.T) {
