@@ -3,16 +3,12 @@ import { type Verified, waits, type WriteTool } from "./wrapper.js";
 
 export { Readback } from "./client.js";
 
-interface CallOptions {
-  abortSignal?: AbortSignal;
-}
-
 type Approval = boolean | ((args: any, options: any) => boolean | PromiseLike<boolean>);
 
 /** What this replaces in a tool of the AI SDK. */
 export interface Replaced {
   needsApproval: (args: any, options: any) => Promise<boolean>;
-  execute: (args: any, options: CallOptions) => Promise<ToolResult>;
+  execute: (args: any, options: { abortSignal?: AbortSignal }) => Promise<ToolResult>;
 }
 
 /**
@@ -25,7 +21,7 @@ export interface Replaced {
  * that at readback.
  */
 export function verified<T extends object>(tool: T, write: WriteTool, run: Run = {}): Verified<T, Replaced> {
-  const execute = (args: any, { abortSignal }: CallOptions) => write(args, { ...run, signal: abortSignal ?? run.signal });
+  const execute: Replaced["execute"] = (args, { abortSignal }) => write(args, { ...run, signal: abortSignal ?? run.signal });
   const asks = (tool as { needsApproval?: Approval }).needsApproval;
   return {
     ...tool,

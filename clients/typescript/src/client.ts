@@ -97,36 +97,31 @@ export class Readback {
     const open = new Set(ids);
     const ends = (outcome: Outcome) => !hasNotEnded(outcome) && open.delete(outcome.id);
     let last: string | undefined; // the last event; what happened after it, the server still sends
-    for (let first = true; open.size > 0; first = false) {
-      if (!first) await sleep(1 + Math.random(), options.signal);
+    while (open.size > 0) {
       const stream = new AbortController();
       const stop = () => stream.abort(options.signal?.reason);
       options.signal?.addEventListener("abort", stop, { once: true });
       try {
         const chunks = await this.#send("GET", "/v1/events", options, undefined, (signal) => this.#events(stream, signal, last));
+        let unread = 0;
         if (last === undefined) { // the stream is open: what ends from now on is in it
           const now = await this.#outcomes([...open], options);
-          const all = now.length === open.size;
+          unread = open.size - now.length; // a limit was reached: ask again
           for (const outcome of now) if (ends(outcome)) yield outcome;
-          if (open.size === 0) return;
-          if (!all) continue; // a limit was reached: ask again
         }
-        for await (const { id, event, data } of chunks) {
-          last = id ?? last;
-          if (event === "missed") {
-            last = undefined;
-            break;
-          }
+        if (unread === 0 && open.size > 0) for await (const { id, event, data } of chunks) {
+          last = event === "missed" ? undefined : id ?? last;
+          if (event === "missed") break;
           if (event !== "outcome") continue;
           const { outcome } = JSON.parse(data) as { outcome: Outcome };
           if (ends(outcome)) yield outcome;
-          if (open.size === 0) return;
+          if (open.size === 0) break;
         }
       } finally {
         options.signal?.removeEventListener("abort", stop);
         stream.abort();
       }
-      options.signal?.throwIfAborted();
+      if (open.size > 0) await sleep(1 + Math.random(), options.signal);
     }
   }
 
@@ -135,7 +130,7 @@ export class Readback {
    * A decision is sent once, as a repeat could reach a later review: after NotKnown, get the write first.
    */
   async decide(id: string, { decision, ...rest }: Decision, options: Options = {}): Promise<Outcome> {
-    const body = JSON.stringify({ word: decision, ...rest });
+    const body = json({ word: decision, ...rest });
     return this.#send("POST", `/v1/writes/${encodeURIComponent(id)}/decision`, { ...options, body, once: true, has: anOutcome });
   }
 
@@ -337,6 +332,7 @@ const env = (name: string): string | undefined => (globalThis as { process?: { e
 
 function sleep(seconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     const stop = () => {
       clearTimeout(timer);
       reject(signal?.reason);

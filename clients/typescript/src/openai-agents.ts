@@ -3,10 +3,6 @@ import { type Verified, waits, type WriteTool } from "./wrapper.js";
 
 export { Readback } from "./client.js";
 
-interface RunContext {
-  context: unknown;
-}
-
 /** Zod's and other schemas (standardschema.dev). The SDK checks no JSON Schema. */
 interface Schema {
   "~standard"?: { validate(value: unknown): { issues?: unknown } | Promise<{ issues?: unknown }> };
@@ -17,7 +13,7 @@ type Approval = boolean | ((context: any, args: any, callId?: string) => Promise
 /** What this replaces in the options of a tool of the OpenAI Agents SDK. */
 export interface Replaced {
   needsApproval: (context: any, args: any, callId?: string) => Promise<boolean>;
-  execute: (args: any, context?: RunContext, details?: { signal?: AbortSignal }) => Promise<ToolResult>;
+  execute: (args: any, context?: { context: unknown }, details?: { signal?: AbortSignal }) => Promise<ToolResult>;
 }
 
 /**

@@ -30,26 +30,20 @@ export interface ToolResult {
 }
 
 /** The intent of a call, without its place. */
-export function toolIntent<A extends Record<string, unknown>>({ destination, kind, write, tool, key, operation }: ToolSpec<A>, args: A): Omit<Intent, "workflow" | "step" | "call"> {
-  const fields = { key: {} as Intent["key"], expect: {} as NonNullable<Intent["expect"]> };
-  for (const name of key) {
-    const value = args[name];
-    if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") {
-      throw new Refused({ title: "The arguments are not valid", detail: `${name} is missing or is no plain value` });
-    }
-    fields.key[name] = value;
-  }
-  for (const [name, value] of Object.entries(args)) if (!key.includes(name) && value !== undefined) fields.expect[name] = value as (typeof fields.expect)[string];
-  return { destination, kind, write, tool, key: fields.key,
-    ...(write === "delete" ? {} : { expect: fields.expect }), ...(operation && { idempotency_key: operation(args) }) };
+function intentOf<A extends Record<string, unknown>>({ destination, kind, write, tool, key, operation }: ToolSpec<A>, args: A): Omit<Intent, "workflow" | "step" | "call"> {
+  const wrong = key.find((name) => !["string", "number", "boolean"].includes(typeof args[name]));
+  if (wrong) throw new Refused({ title: "The arguments are not valid", detail: `${wrong} is missing or is no plain value` });
+  const those = (inKey: boolean) => Object.fromEntries(Object.entries(args).filter(([name]) => key.includes(name) === inKey));
+  return { destination, kind, write, tool, key: those(true) as Intent["key"],
+    ...(write !== "delete" && { expect: those(false) as Intent["expect"] }), ...(operation && { idempotency_key: operation(args) }) };
 }
 
 /** What a model gets for an outcome. */
-export const toolResult = (outcome: Outcome): ToolResult =>
+const resultOf = (outcome: Outcome): ToolResult =>
   ({ id: outcome.id, verified: isVerified(outcome), status: outcome.status, what_to_do: outcome.for_model });
 
 /** What a model gets where a write threw, a cancelled one too. */
-export const toolFailure = (error: unknown): ToolResult => error instanceof Refused
+const failureOf = (error: unknown): ToolResult => error instanceof Refused
   ? { id: error.problem.id ?? "", verified: false, status: "refused", what_to_do: `Refused: ${error.message} Do not do it in another way.` }
   : { id: "", verified: false, status: "not_known", what_to_do: "It is not known whether this was done. Do not do it in another way. A call with exactly the same arguments is safe." };
 
@@ -58,11 +52,11 @@ export async function tool<A extends Record<string, unknown>>(rb: Readback, spec
     throw new TypeError(`the calls of ${spec.tool} have no name: give the tool an operation, or the run a workflow and a step`);
   }
   try {
-    const intent = toolIntent(spec, args);
-    if (run instanceof Step) return toolResult(await run.write(intent));
+    const intent = intentOf(spec, args);
+    if (run instanceof Step) return resultOf(await run.write(intent));
     const { workflow, step = intent.idempotency_key, call, ...options } = run;
-    return toolResult(await rb.write({ ...intent, ...(workflow && { workflow, step, call }) }, options));
+    return resultOf(await rb.write({ ...intent, ...(workflow && { workflow, step, call }) }, options));
   } catch (error) {
-    return toolFailure(error);
+    return failureOf(error);
   }
 }
