@@ -94,11 +94,27 @@ class LangGraph(Case):
         graph, config = self.graph(lambda state: {"status": ask(self.order, 1999).status})
         shown = graph.invoke({}, config)["__interrupt__"][0].value
         self.assertEqual(shown["status"], "held")
-        self.assertIn("__interrupt__", graph.invoke(Command(resume=True), config), "it was resumed too early")
+        for early in Command(resume=True), None:
+            self.assertIn("__interrupt__", graph.invoke(early, config), "it was resumed too early")
         self.assertEqual(self.effects(), 0)
         decide(shown["write"])
-        self.assertEqual(graph.invoke(Command(resume=True), config)["status"], "verified")
+        self.assertEqual(graph.invoke(None, config)["status"], "verified")
         self.assertEqual(self.effects(), 1)
+
+    def test_a_graph_that_continues_without_a_value_answers_no_question(self):
+        from langgraph.types import Command, interrupt
+        ask, answers = readback.langgraph.verified(**ORDER)(by_hand), []
+
+        def node(state):
+            ask(self.order, 1999)
+            answers.append(interrupt("Delete the customer?"))
+            return {"status": "done"}
+
+        graph, config = self.graph(node)
+        decide(graph.invoke({}, config)["__interrupt__"][0].value["write"])
+        self.assertEqual(graph.invoke(None, config)["__interrupt__"][0].value, "Delete the customer?")
+        self.assertEqual(graph.invoke(Command(resume="no"), config)["status"], "done")
+        self.assertEqual((answers, self.effects()), (["no"], 1))
 
     def test_an_outcome_that_is_not_verified_is_raised(self):
         world.faults(f"refused,op=create,key={self.order}")
@@ -175,7 +191,6 @@ class LangGraph(Case):
         self.assertEqual(self.effects(), 0)
 
     def test_a_tool_of_a_model(self):
-        from langgraph.types import Command
         charge, held = (readback.langgraph.tool(**CHARGE)(f) for f in (charge_card, by_hand))
         given = {"order_id": self.order, "amount_cents": 1999}
         got = [json.loads(charge.invoke(given)) for _ in range(2)]
@@ -184,7 +199,7 @@ class LangGraph(Case):
         self.assertEqual(self.effects(), 1)
         graph, config = self.graph(lambda state: {"status": held.invoke({**given, "order_id": self.order + "-2"})})
         decide(graph.invoke({}, config)["__interrupt__"][0].value["write"], "deny")
-        self.assertEqual(json.loads(graph.invoke(Command(resume=True), config)["status"])["status"], "denied")
+        self.assertEqual(json.loads(graph.invoke(None, config)["status"])["status"], "denied")
         self.assertEqual(self.effects(self.order + "-2"), 0)
 
 
@@ -344,6 +359,25 @@ class PydanticAI(Case):
         self.assertEqual(self.effects(), 1)
 
 
+    def test_calls_at_once(self):
+        from pydantic_ai import Agent
+        from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+        from pydantic_ai.models.function import FunctionModel
+        got = []
+
+        def model(messages, info):
+            last = messages[-1].parts
+            if last[0].part_kind != "tool-return":
+                orders = [self.order] * 3 + [self.order + "-2"]
+                return ModelResponse(parts=[ToolCallPart("charge_card", {"order_id": order, "amount_cents": 1999}, f"call_{i}") for i, order in enumerate(orders)])
+            got.extend(part.content for part in last)
+            return ModelResponse(parts=[TextPart("done")])
+
+        asyncio.run(Agent(FunctionModel(model), tools=[readback.pydantic_ai.tool(**CHARGE)(charge_card)]).run("go"))
+        self.assertEqual(([g["verified"] for g in got], len({g["id"] for g in got[:3]})), ([True] * 4, 1))
+        self.assertEqual((self.effects(), self.effects(self.order + "-2")), (1, 1))
+
+
 class ADK(Case):
     framework = "google.adk"
 
@@ -381,6 +415,24 @@ class ADK(Case):
         responses = [r for event in self.confirm(events) for r in event.get_function_responses()]
         self.assertEqual([r.response["verified"] for r in responses], [True])
         self.assertEqual(self.effects(), 1)
+
+    def test_calls_at_once(self):
+        from google.adk.models import BaseLlm, LlmResponse
+        from google.genai import types
+        self.agent(readback.adk.tool(**CHARGE)(charge_card))
+        orders = [self.order] * 3 + [self.order + "-2"]
+
+        class Model(BaseLlm):
+            async def generate_content_async(self, llm_request, stream=False):
+                parts = [types.Part(function_call=types.FunctionCall(name="charge_card", args={"order_id": order, "amount_cents": 1999}, id=f"call_{i}"))
+                         for i, order in enumerate(orders)]
+                ended = llm_request.contents[-1].parts[-1].function_response
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="done")] if ended else parts))
+
+        self.runner.agent.model = Model(model="parallel")
+        got = [r.response for event in self.send(text="go") for r in event.get_function_responses()]
+        self.assertEqual(([g["verified"] for g in got], len({g["id"] for g in got[:3]})), ([True] * 4, 1))
+        self.assertEqual((self.effects(), self.effects(self.order + "-2")), (1, 1))
 
     def test_callbacks(self):
         seen = []

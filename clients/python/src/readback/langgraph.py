@@ -30,10 +30,10 @@ def verified(*, client: Any = None, place: Callable[[Any], Optional[Place[Any]]]
     """Makes a function of a node, also an async one (from Python 3.11 on), declare a write as Client.verified does.
 
     The thread and the node name it: a node that is retried, resumed or replayed makes the same
-    writes. While a reviewer decides, it interrupts the graph: ask questions of your own in another
-    node. An outcome that is not verified is raised, as NotVerified. A node that a thread reaches
-    again, as in a conversation, or several times at once, as with Send, is the same step: there,
-    and for calls in tasks of your own, use tool.
+    writes. While a reviewer decides, it interrupts the graph: invoke(None, config) continues it, and
+    a value to resume with would answer the node's next interrupt. An outcome that is not verified
+    is raised, as NotVerified. A node that a thread reaches again, as in a conversation, or several
+    times at once, as with Send, is the same step: there, and for calls in tasks of your own, use tool.
     """
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         from langgraph.types import interrupt

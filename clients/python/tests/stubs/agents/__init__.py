@@ -129,7 +129,7 @@ class Runner:
                         state.calls.append({"type": item.type, "name": item.name, "call_id": item.call_id, "arguments": item.arguments})
                 if not state.calls:
                     return RunResult(state, state.items[-1]["content"], [])
-            done = [await cls.called(agent, state, call) for call in state.calls]
+            done = await asyncio.gather(*(cls.called(agent, state, call) for call in state.calls))
             if None in done:
                 return RunResult(state, None, state.get_interruptions())
             state.items += state.calls + [{"type": "function_call_output", "call_id": c["call_id"], "output": r.output} for c, r in zip(state.calls, done)]

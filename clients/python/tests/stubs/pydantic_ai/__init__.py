@@ -1,5 +1,6 @@
 """Stub of pydantic-ai 2.30: tools with a RunContext, ModelRetry, and calls that wait for an approval."""
 
+import asyncio
 import inspect
 from dataclasses import dataclass, field
 from typing import Any, Dict, Generic, List, Optional, TypeVar, get_type_hints
@@ -78,18 +79,21 @@ class Agent:
             if not calls:
                 return RunResult(messages[-1].parts[0].content, messages)
             waiting, parts = DeferredToolRequests(), []
-            for call in calls:
-                ctx = RunContext(deps, call.tool_call_id, approvals.get(call.tool_call_id, False))
-                try:
-                    parts.append(ToolReturnPart(call.tool_name, await self.tools[call.tool_name].call(ctx, call.args), call.tool_call_id))
-                except ApprovalRequired as e:
+            got = await asyncio.gather(*(self.tools[call.tool_name].call(
+                RunContext(deps, call.tool_call_id, approvals.get(call.tool_call_id, False)), call.args) for call in calls), return_exceptions=True)
+            for call, result in zip(calls, got):
+                if isinstance(result, ApprovalRequired):
                     waiting.approvals.append(call)
-                    waiting.metadata[call.tool_call_id] = e.metadata
-                except ModelRetry as e:
+                    waiting.metadata[call.tool_call_id] = result.metadata
+                elif isinstance(result, ModelRetry):
                     retried += 1
                     if retried > self.retries:
-                        raise RuntimeError("Tool exceeded max retries count") from e
-                    parts.append(RetryPromptPart(str(e), call.tool_name, call.tool_call_id))
+                        raise RuntimeError("Tool exceeded max retries count") from result
+                    parts.append(RetryPromptPart(str(result), call.tool_name, call.tool_call_id))
+                elif isinstance(result, BaseException):
+                    raise result
+                else:
+                    parts.append(ToolReturnPart(call.tool_name, result, call.tool_call_id))
             if waiting.approvals:
                 if DeferredToolRequests not in (self.output_type if isinstance(self.output_type, list) else [self.output_type]):
                     raise UserError("A deferred tool call was present, but `DeferredToolRequests` is not among output types.")

@@ -1,3 +1,4 @@
+import asyncio
 import inspect
 
 from google.adk.models import LlmRequest
@@ -58,7 +59,7 @@ class InMemoryRunner:
                 todo = [(part.function_call, None) for part in response.content.parts if part.function_call]
                 if not todo:
                     return
-            done = [await self.called(session, call, confirmation) for call, confirmation in todo]
+            done = await asyncio.gather(*(self.called(session, call, confirmation) for call, confirmation in todo))
             requests = [types.Part(function_call=types.FunctionCall(CONFIRMATION, {
                 "originalFunctionCall": {"id": call.id, "name": call.name, "args": call.args}, "toolConfirmation": context.requested}, "adk-" + call.id))
                 for (call, _), (_, context) in zip(todo, done) if context.requested]
