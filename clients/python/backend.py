@@ -46,7 +46,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for name, data in sorted(files.items()):
             entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))  # no time and no user of the machine that builds
             entry.compress_type, entry.external_attr, entry.create_system = zipfile.ZIP_DEFLATED, 0o644 << 16, 3
-            archive.writestr(entry, data)
+            archive.writestr(entry, data, compresslevel=9)
     return wheel
 
 

@@ -56,12 +56,16 @@ print(readback.__file__, importlib.metadata.version("readback"), readback.__vers
             self.assertEqual(shown[1:], [self.project("version")] * 2)
             self.assertTrue((place / "installed" / "readback" / "py.typed").exists())
 
-    def test_backend_agrees_with_the_project(self):
+    def backend(self):
         sys.path.insert(0, str(ROOT))
         try:
             import backend
         finally:
             sys.path.remove(str(ROOT))
+        return backend
+
+    def test_backend_agrees_with_the_project(self):
+        backend = self.backend()
         self.assertEqual((backend.NAME, backend.VERSION, backend.PYTHON),
                          (self.project("name"), self.project("version"), self.project("requires-python")))
 
@@ -83,13 +87,15 @@ print(readback.__file__, importlib.metadata.version("readback"), readback.__vers
     def test_the_program_of_the_readme(self):
         need(BINARY.exists(), f"{BINARY} (make build)")
         program = AUDITED + re.search(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)[1]
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:  # with nothing but the wheel, of which Python imports, and the server
+            wheel = os.path.join(folder, self.backend().build_wheel(folder))
             dev = subprocess.Popen([BINARY, "dev", "--no-browser", "--listen", "127.0.0.1:0"], cwd=folder, stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
             try:
                 url = dev.stdout.readline().strip()
-                env = dict(os.environ, PYTHONPATH=str(ROOT / "src"), PYTHONDONTWRITEBYTECODE="1", READBACK_URL=url)
-                runs = [subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=env) for _ in range(2)]
+                env = dict(os.environ, PYTHONPATH=wheel, PYTHONDONTWRITEBYTECODE="1", READBACK_URL=url)
+                runs = [subprocess.run([sys.executable, "-c", program], cwd=folder, check=True, capture_output=True, text=True, env=env)
+                        for _ in range(2)]
             finally:
                 dev.terminate()
                 dev.stdout.close()

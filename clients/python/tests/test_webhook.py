@@ -64,7 +64,7 @@ class Webhook(unittest.TestCase):
             "another message": {**good, "Webhook-Id": "msg_2"}, "another time": {**good, "Webhook-Timestamp": str(now - 1)},
             "too old": signed(body, sent=now - 400), "from the future": signed(body, sent=now + 400),
             "another version": {**good, "Webhook-Signature": good["Webhook-Signature"].replace("v1,", "v2,")},
-            "not ASCII": {**good, "Webhook-Signature": "v1,ü"}, "no secret": good,
+            "not ASCII": {**good, "Webhook-Signature": "v1,ü"}, "not text": {**good, "Webhook-Id": "\udcff"}, "no secret": good,
         }.items():
             with self.subTest(reason), self.assertRaises(BadSignature):
                 verify_webhook(body, headers, [] if reason == "no secret" else NEW)

@@ -30,7 +30,7 @@ class Place(Generic[T]):
             raise ValueError("workflow and step need a name")
         self.workflow, self.step, self._write = workflow, step, write
         self._counts: Dict[str, int] = defaultdict(int)
-        self._open: Dict[str, List[int]] = defaultdict(list)
+        self._open: Dict[str, List[int]] = {}
         self._runner = os.getpid(), threading.get_ident()
 
     def write(self, intent: Mapping[str, Any]) -> T:
@@ -49,12 +49,12 @@ class Place(Generic[T]):
                              "or its own workflow and step. Nothing was sent")
         same = json.dumps(named, sort_keys=True)
         counted = json.dumps([named.get("step"), named.get("tool")])
-        if self._open[same]:
+        if self._open.get(same):
             call = self._open[same].pop(0)
         else:
             call = self._counts[counted]
             self._counts[counted] += 1
-        return dict(named, call=call), lambda: self._open[same].append(call)
+        return dict(named, call=call), lambda: self._open.setdefault(same, []).append(call)
 
 
 current: ContextVar[Optional[Place[Any]]] = ContextVar("readback.place", default=None)
