@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/readback-go/readback/internal/chaos"
+	"github.com/readback-go/readback/readbacktest/fault"
 )
 
 // proxy is a proxy before a target, with its control requests, as `readback chaos` serves them.
@@ -201,4 +203,116 @@ func TestAnOpenReadDoesNotDelayTheCount(t *testing.T) {
 	}
 	end()
 	<-ended
+}
+
+// A request that follows a redirect of the target is counted too.
+func TestARedirectLeadsToTheProxy(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/charges" { // as frameworks do where an address has a slash at its end
+			http.Redirect(w, r, "http://"+r.Host+"/v1/charges/", http.StatusTemporaryRedirect)
+			return
+		}
+		w.Header().Set("Location", "https://elsewhere.example"+r.URL.Path)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer api.Close()
+	p := newProxy(t, api.URL+"/v1")
+	res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader("{}")) //nolint:noctx // of this process
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if at := res.Header.Get("Location"); at != "https://elsewhere.example/v1/charges/" {
+		t.Errorf("another host's address is %q", at)
+	}
+	if e := p.effects(); e.Effects != 1 || e.Sends != 2 {
+		t.Errorf("%+v, want 1 effect of 2 writes", e)
+	}
+}
+
+// What a proxy with whole bodies cannot carry is refused, and reaches no target that would accept it.
+func TestNoOtherProtocolIsCarried(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" || r.Method == http.MethodGet {
+			t.Errorf("%s with %v reached the target", r.Method, r.Header)
+		}
+	}))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	for want, c := range map[int][]string{
+		http.StatusNotImplemented:   {http.MethodGet, "Connection", "Upgrade", "Upgrade", "websocket"},
+		http.StatusMethodNotAllowed: {http.MethodGet, "Accept", "text/event-stream"},
+		http.StatusOK:               {http.MethodPost, "Connection", "Upgrade, HTTP2-Settings", "Upgrade", "h2c"},
+	} {
+		if res, text, err := p.does(t.Context(), c[0], "/", c[1:]...); err != nil || res.StatusCode != want {
+			t.Errorf("%v: %v, %s, %v; want %d", c, res, text, err, want)
+		}
+	}
+}
+
+// A fault that did nothing is listed with those that no request met.
+func TestAFaultThatDidNothingIsUnmet(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer api.Close()
+	p := newProxy(t, api.URL)
+	set := func(text string) int {
+		res, err := http.Post(p.url+chaos.Prefix+"/faults", "text/plain", strings.NewReader(text)) //nolint:noctx // of this process
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	if got := set("dropped-field,nth=1"); got != http.StatusBadRequest {
+		t.Errorf("without a field: %d", got)
+	}
+	if got := set("normalised-field,nth=1,field=note\nlagging-read"); got != http.StatusNoContent {
+		t.Fatal(got)
+	}
+	for _, body := range []string{`{"note":"TEA"}`, `{}`} {
+		res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader(body)) //nolint:noctx // of this process
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	_, _, _ = p.does(t.Context(), http.MethodGet, "/charges") // nothing older is known
+	want := []string{
+		"lagging-read: no older answer to this read is known",
+		`normalised-field: the field "note" has no other form: it is neither a number nor a text with small letters`,
+	}
+	if e := p.effects(); !slices.Equal(e.Unmet, want) {
+		t.Errorf("%q, want %q", e.Unmet, want)
+	}
+}
+
+// What an earlier test left on its way does not arrive in the next one.
+func TestARestartDropsWhatIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		arrived := 0
+		o, err := chaos.Options{Seed: 1}.Checked()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p *chaos.Proxy
+		s := chaos.NewServer(chaos.HTTP, func() *chaos.Log {
+			p = chaos.NewProxy(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived++ }), o)
+			return p.Log
+		})
+		if err := s.Log().Set(fault.Fault{Kind: fault.LateCommit, Delay: time.Minute}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.test/charges", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Transport().RoundTrip(r); err == nil { //nolint:bodyclose // there is none
+			t.Error("it was answered")
+		}
+		s.Restart()
+		time.Sleep(time.Hour) // of the bubble's clock
+		if arrived != 0 {
+			t.Errorf("%d arrived", arrived)
+		}
+	})
 }

@@ -194,6 +194,13 @@ func (l *Log) Release() {
 	}
 }
 
+// forget drops all held requests.
+func (l *Log) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = nil
+}
+
 // String returns the log for a failure, one line per call.
 func (l *Log) String() string {
 	var b strings.Builder

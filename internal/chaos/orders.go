@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 )
 
 var errNoTool = errors.New("unknown tool")
@@ -37,8 +37,8 @@ func ServeOrders(in io.Reader, out io.Writer) error {
 		switch m.Method {
 		case "initialize":
 			version := m.Params.ProtocolVersion
-			if !strings.Contains(ordersVersions, version) {
-				version = ordersVersion
+			if !slices.Contains(ordersVersions, version) {
+				version = ordersVersions[0]
 			}
 			answer["result"], problem = json.Marshal(map[string]any{"protocolVersion": version, "capabilities": map[string]any{"tools": map[string]any{}}, "serverInfo": map[string]string{"name": "readback-chaos", "version": "1"}})
 		case "ping":
@@ -79,12 +79,9 @@ func ServeOrders(in io.Reader, out io.Writer) error {
 	})
 }
 
-const (
-	// ordersVersions are the versions of the protocol that ServeOrders can agree to.
-	ordersVersions = "2024-11-05 2025-03-26 " + ordersVersion
-	ordersVersion  = "2025-06-18"
+// ordersVersions are the versions of the protocol that ServeOrders can agree to, the newest first.
+var ordersVersions = []string{"2025-06-18", "2025-03-26", "2024-11-05"}
 
-	orderTools = `{"tools":[
+const orderTools = `{"tools":[
 {"name":"create_order","description":"Create an order.","inputSchema":{"type":"object","properties":{"order_id":{"type":"string"},"amount_cents":{"type":"integer"}},"required":["order_id"]}},
 {"name":"find_orders","description":"List the orders of an order_id.","inputSchema":{"type":"object","properties":{"order_id":{"type":"string"}},"required":["order_id"]},"annotations":{"readOnlyHint":true}}]}`
-)

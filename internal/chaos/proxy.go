@@ -56,7 +56,21 @@ func Forward(base *url.URL) http.Handler {
 // ForwardBy is a remote target that a transport reaches.
 func ForwardBy(base *url.URL, by http.RoundTripper) http.Handler {
 	to := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(base) },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(base)
+			r.Out.Header.Del("Connection") // a client may offer another protocol, such as h2c, and a target accept it
+			r.Out.Header.Del("Upgrade")
+		},
+		// A client that follows a redirect stays with the proxy.
+		ModifyResponse: func(r *http.Response) error {
+			s, ok := r.Request.Context().Value(sendingKey{}).(*sending)
+			at, err := url.Parse(r.Header.Get("Location"))
+			if ok && err == nil && at.Scheme == base.Scheme && at.Host == base.Host {
+				at.Scheme, at.Host, at.Path = s.scheme, s.host, strings.TrimPrefix(at.Path, strings.TrimSuffix(base.Path, "/"))
+				r.Header.Set("Location", at.String())
+			}
+			return nil
+		},
 		Transport: by,
 		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // the client sees it
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
@@ -82,7 +96,10 @@ func ForwardBy(base *url.URL, by http.RoundTripper) http.Handler {
 
 // sending is one request of a [Proxy] to its target, in its context. A write is not cut when its
 // client gives up: whether it has an effect would be unknown.
-type sending struct{ write, unsent bool }
+type sending struct {
+	write, unsent bool
+	scheme, host  string // of the proxy, as its client knows it
+}
 
 type sendingKey struct{}
 
@@ -105,8 +122,12 @@ func (p *Proxy) Transport() http.RoundTripper {
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+	switch {
+	case strings.EqualFold(r.Header.Get("Upgrade"), "websocket"):
 		http.Error(w, "readback: a proxy keeps bodies whole, and carries no web sockets", http.StatusNotImplemented)
+		return
+	case r.Method == http.MethodGet && r.Header.Get("Accept") == "text/event-stream": // a client of the Model Context Protocol does without after this status
+		http.Error(w, "readback: a proxy keeps bodies whole, and carries no streams of events", http.StatusMethodNotAllowed)
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
@@ -159,7 +180,7 @@ func (p *Proxy) send(ctx context.Context, to http.Handler, r *http.Request, body
 	if ctx.Err() != nil {
 		return answer{dead: true, unsent: true}
 	}
-	s := &sending{write: p.Options.IsWrite(with(r, body))}
+	s := &sending{write: p.Options.IsWrite(with(r, body)), scheme: cmp.Or(r.URL.Scheme, "http"), host: r.Host}
 	out := with(r, body).WithContext(context.WithValue(ctx, sendingKey{}, s))
 	if out.URL.Host == "" {
 		out.URL.Host = r.Host
@@ -190,7 +211,7 @@ func altered(k fault.Kind, body []byte, field string) ([]byte, error) {
 	if err := d.Decode(&whole); err != nil {
 		return body, errors.New("the body is no JSON")
 	}
-	done := false
+	done, changed := false, k == fault.DroppedField
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -208,9 +229,10 @@ func altered(k fault.Kind, body []byte, field string) ([]byte, error) {
 				switch e := e.(type) {
 				case string:
 					v[name] = strings.ToUpper(e)
+					changed = changed || v[name] != e
 				case json.Number:
 					n, _ := e.Float64()
-					v[name] = n + 1
+					v[name], changed = n+1, true
 				}
 				if k == fault.DroppedField {
 					delete(v, name)
@@ -221,6 +243,9 @@ func altered(k fault.Kind, body []byte, field string) ([]byte, error) {
 	walk(whole)
 	if !done {
 		return body, fmt.Errorf("the body has no field %q (Options.Field, or the fault's)", field)
+	}
+	if !changed {
+		return body, fmt.Errorf("the field %q has no other form: it is neither a number nor a text with small letters", field)
 	}
 	return json.Marshal(whole)
 }

@@ -53,6 +53,9 @@ func (p Protocol) Faults(texts []string) ([]fault.Fault, error) {
 		if err != nil {
 			return nil, err
 		}
+		if f.Field == "" && (f.Kind == fault.DroppedField || f.Kind == fault.NormalisedField) {
+			return nil, fmt.Errorf("%w %s: field is missing; want a member of the body, such as %[2]s,field=note", fault.ErrInvalid, f.Kind)
+		}
 		all = append(all, f)
 	}
 	return all, nil
@@ -78,10 +81,12 @@ func (s *Server) Log() *Log {
 	return s.log
 }
 
-// Restart forgets the calls and has only the first faults again.
+// Restart forgets the calls and has only the first faults again. Requests that are held never
+// arrive: no later count would have them.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.log.forget()
 	s.log = s.begin()
 }
 
@@ -91,7 +96,7 @@ type Effects struct {
 	Effects int `json:"effects"`
 	// Sends is how many writes came, those that the target never got included.
 	Sends int `json:"sends"`
-	// Unmet are all faults that no request met: they have shown nothing.
+	// Unmet are all faults that no request met, or that did nothing to one: they have shown nothing.
 	Unmet []string `json:"unmet"`
 	// Log has a line for each call, for the message of an assertion.
 	Log []string `json:"log"`
@@ -148,9 +153,12 @@ func (s *Server) serveFaults(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serveEffects(w http.ResponseWriter, r *http.Request) {
 	q, err := url.ParseQuery(r.URL.RawQuery)
-	for name := range q {
-		if s.protocol.Filters[name] == nil {
+	for name, values := range q {
+		switch {
+		case s.protocol.Filters[name] == nil:
 			err = fmt.Errorf("%q is unknown; want one of %q", name, slices.Sorted(maps.Keys(s.protocol.Filters)))
+		case len(values) > 1:
+			err = fmt.Errorf("%q has the values %q; want one", name, values)
 		}
 	}
 	if err != nil {
@@ -171,7 +179,13 @@ func (s *Server) serveEffects(w http.ResponseWriter, r *http.Request) {
 		return true
 	}
 	e := Effects{Unmet: []string{}, Log: []string{}}
+	happened, unharmed := map[fault.Kind]bool{}, map[fault.Kind]string{}
 	for _, c := range log.Calls() {
+		if c.Unharmed == "" {
+			happened[c.Fault] = true
+		} else {
+			unharmed[c.Fault] = c.Unharmed
+		}
 		if !match(c) {
 			continue
 		}
@@ -187,6 +201,11 @@ func (s *Server) serveEffects(w http.ResponseWriter, r *http.Request) {
 	}
 	for f := range log.Unmet {
 		e.Unmet = append(e.Unmet, f.String())
+	}
+	for _, k := range slices.Sorted(maps.Keys(unharmed)) {
+		if !happened[k] {
+			e.Unmet = append(e.Unmet, string(k)+": "+unharmed[k])
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(e) // the client may be gone
