@@ -22,6 +22,7 @@ import (
 	"github.com/readback-go/readback/internal/chaos"
 	"github.com/readback-go/readback/internal/config"
 	"github.com/readback-go/readback/internal/httpapi"
+	"github.com/readback-go/readback/internal/report"
 )
 
 // chaosHeaderTime bounds the header of a request: a client on this machine sends it at once.
@@ -55,7 +56,8 @@ Kinds: ` + strings.Join(chaosKinds(), ", ") + `.
 A test sets faults and counts effects over HTTP, at the printed address:
   POST   /_chaos/faults    a fault, or one a line, for later requests
   DELETE /_chaos/faults    no more faults
-  GET    /_chaos/effects   ?method=POST&path=/charges&key=A-1: {"effects": 1, "sends": 2, …}
+  GET    /_chaos/effects   ?method=POST&path=/charges&key=A-1: {"effects": 1, "sends": 2, …},
+                           or 409 if the API did not answer one of these writes
   DELETE /_chaos           forget all calls, and begin again with the faults of --fault
 
 It listens on this machine only, and ends with SIGTERM, SIGINT or the end of a pipe on
@@ -129,6 +131,9 @@ func (a *app) chaos(ctx context.Context, s chaosSettings, args []string) error {
 	}
 	if o, err = o.Checked(); err != nil {
 		return err
+	}
+	if !access.IsLocal(target.Host) {
+		_, _ = fmt.Fprintf(a.stderr, "readback: %s is not this machine; what is written, and what a fault repeats, happens there\n", report.Safe(target.Host))
 	}
 	var proxy atomic.Pointer[chaos.Proxy]
 	control := chaos.NewServer(chaos.HTTP, func() *chaos.Log {

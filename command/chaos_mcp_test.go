@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,6 +173,31 @@ func TestChaosToolsInParallel(t *testing.T) {
 	}
 	if e := c.effects(""); e.Effects != sum || sum == 50 {
 		t.Errorf("counted %d, and there are %d", e.Effects, sum)
+	}
+}
+
+// TestChaosToolsOverHTTP: a server over HTTP is an API like others.
+func TestChaosToolsOverHTTP(t *testing.T) {
+	t.Parallel()
+	var orders atomic.Int64
+	server := mcp.NewServer(&mcp.Implementation{Name: "shop"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "create_order"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+		orders.Add(1)
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	api := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	t.Cleanup(api.Close)
+	c := &chaosTools{chaosProcess: newChaosProcess(t, "--target", api.URL, "--key", "/params/arguments/order_id", "--fault", "bad-gateway,key=A-1,nth=1")}
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: c.url, HTTPClient: chaosClient}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = session.Close() }() // its server may be gone
+	for range 2 {
+		_, _ = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "create_order", Arguments: map[string]any{"order_id": "A-1"}}) // the fault decides
+	}
+	if e := c.effects("?key=A-1"); e.Effects != 2 || e.Sends != 2 || orders.Load() != 2 || len(e.Unmet) > 0 {
+		t.Errorf("counted %+v, and there are %d", e, orders.Load())
 	}
 }
 

@@ -398,11 +398,13 @@ func TestChaosRefuses(t *testing.T) {
 	} {
 		says(t, where.want(exitUsage, where.run(strings.Fields(line)...)), want)
 	}
+	says(t, where.want(0, where.run("chaos", "--target", "http://shop.example")), "shop.example is not this machine") // it ends with its input
 	p := newChaosProcess(t, "--target", api.URL)
 	for _, c := range []struct{ status, method, path, body, want string }{
 		{"400", http.MethodPost, "/_chaos/faults", "", "the body is empty; want a fault such as lost-answer,nth=1"},
 		{"400", http.MethodPost, "/_chaos/faults", "lost-answer,nth=1\nlost-answer,often=1", `\"often\" is unknown; want op, key`},
 		{"400", http.MethodGet, "/_chaos/effects?order=1", "", `\"order\" is unknown; want one of [\"key\" \"method\" \"path\"]`},
+		{"400", http.MethodGet, "/_chaos/effects?key=1&key=2", "", `\"key\" has the values [\"1\" \"2\"]; want one`},
 		{"404", http.MethodPut, "/_chaos/faults", "x", "there is no PUT /_chaos/faults; want POST"},
 	} {
 		if got := p.want(c.status, c.method, c.path, c.body); !strings.Contains(got, c.want) {

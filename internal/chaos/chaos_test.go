@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -314,5 +315,39 @@ func TestARestartDropsWhatIsHeld(t *testing.T) {
 		if arrived != 0 {
 			t.Errorf("%d arrived", arrived)
 		}
+	})
+}
+
+// A call that was cancelled, and has no response, may have had an effect: servers send none to a
+// cancelled call. A batch is refused.
+func TestACallOfUnknownEffectIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := chaos.NewMCP("", chaos.Options{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		control := chaos.NewServer(chaos.Tools, p.Restart).Control()
+		fromClient, client := io.Pipe()
+		answers, toClient := io.Pipe()
+		fromServer, _ := io.Pipe()
+		server, toServer := io.Pipe()
+		go func() { _ = p.Run(t.Context(), fromClient, toClient, fromServer, toServer) }()
+		got, answered := bufio.NewScanner(server), bufio.NewScanner(answers)
+		for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`} {
+			if _, err := io.WriteString(client, line+"\n"); err != nil || !got.Scan() {
+				t.Fatal(err)
+			}
+		}
+		w := httptest.NewRecorder()
+		control.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, chaos.Prefix+"/effects", http.NoBody))
+		if w.Code != http.StatusConflict || !strings.Contains(w.Body.String(), "count the effects at the target: #1 ") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+		if _, err := io.WriteString(client, `[{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"pay"}}]`+"\n"); err != nil || !answered.Scan() || !strings.Contains(answered.Text(), `"code":-32600`) {
+			t.Errorf("a batch: %s, %v", answered.Text(), err)
+		}
+		_ = client.Close() // all end with their input
+		_ = fromServer.Close()
+		synctest.Wait()
 	})
 }
