@@ -13,12 +13,11 @@ export interface ToolSpec<A extends Record<string, unknown>> {
   operation?: (args: A) => string;
 }
 
-/** The place of a call in the program. A model's text and the id of its call are no place. */
+/** The place of a call in the program, with one write. A model's text and the id of its call are no place. */
 export interface Run extends Options {
   workflow?: string;
   /** Default: the operation. */
   step?: string;
-  call?: number;
 }
 
 /** What a model gets, as JSON. */
@@ -54,8 +53,8 @@ export async function tool<A extends Record<string, unknown>>(rb: Readback, spec
   try {
     const intent = intentOf(spec, args);
     if (run instanceof Step) return resultOf(await run.write(intent));
-    const { workflow, step = intent.idempotency_key, call, ...options } = run;
-    return resultOf(await rb.write({ ...intent, ...(workflow && { workflow, step, call }) }, options));
+    const { workflow, step = intent.idempotency_key, ...options } = run;
+    return resultOf(await rb.write({ ...intent, ...(workflow && { workflow, step }) }, options));
   } catch (error) {
     return failureOf(error);
   }

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { Agent } from "@mastra/core/agent";
 import { Mastra } from "@mastra/core/mastra";
 import { InMemoryStore } from "@mastra/core/storage";
 import { createTool } from "@mastra/core/tools";
 import { createStep, createWorkflow } from "@mastra/core/workflows";
 import { z } from "zod";
 import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
+import { model } from "./build/model.js";
 
 test("the plain tool charges twice, the verified one once", (t) => beforeAndAfter(t, "mastra", { effects: 2, lost: 1 }));
 
@@ -22,6 +24,25 @@ test("a held write suspends the agent, and a resume sends nothing before the rev
   const done = await agent.resumeGenerate({}, { runId: "invoices-7" });
   assert.equal(done.text, "done");
   assert.equal(await w.effects("A-1"), 1);
+});
+
+test("of equal calls at once one is sent", async (t) => {
+  const w = await place(t);
+  const tools = await (await program("mastra", "verified")).clerk([]).listTools();
+  const clerk = model(["A-1", "A-1", "A-2"]);
+  const results = [];
+  let turns = 0;
+  const { doGenerate } = clerk;
+  clerk.doGenerate = async (options) => {
+    const one = await doGenerate(options);
+    const call = (order_id, n) => ({ ...one.content[0], toolCallId: `call_${n}`, input: JSON.stringify({ order_id, amount_cents: 1999 }) });
+    results.push(...options.prompt.filter(({ role }) => role === "tool").flatMap(({ content }) => content.map(({ output }) => output.value)));
+    return ++turns === 1 ? { ...one, content: ["A-1", "A-1", "A-2"].map(call) } : one;
+  };
+  await new Agent({ id: "clerk", name: "clerk", instructions: "Charge for orders.", model: clerk, tools }).generate("Charge for the orders.", { maxSteps: 9 });
+  const [first, again, other] = results;
+  assert.deepEqual([first.verified, again, other.verified], [true, first, true]);
+  assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });
 
 test("a held write suspends a workflow; a retry and a resume are the same write", async (t) => {
