@@ -56,10 +56,12 @@ var ErrNotVerified = errors.New("not verified")
 
 // Write is one write. Key, Expect, Send and Find are required.
 type Write struct {
-	// Key names the business operation, such as "charge:INV-7721": any text. One key is one
-	// write, for all programs that share the store, and for as long as the store has it: a write
-	// that ended as not applied is made again under another key ("charge:INV-7721:2"). Programs
-	// that use one key have the same Send and Find, since any of them may continue the write.
+	// Key names the business operation, such as "charge:INV-7721": any text, from the program's own
+	// records. Another spelling, as a model may choose it, is another write. One key is one write,
+	// for all programs that share the store or write to the same destination, and for as long as
+	// the store has it: a write that ended as not applied is made again under another key
+	// ("charge:INV-7721:2"). Programs that use one key have the same Send and Find, since any of
+	// them may continue the write.
 	Key string
 	// Expect is the record that must exist afterwards, a struct or a map. Every field that it
 	// has as JSON is compared exactly with the record found; `json:",omitempty"` and
@@ -74,7 +76,7 @@ type Write struct {
 	// Send makes the write, with one request that it does not repeat. It writes the stamp, 35
 	// characters of a-z, 2-7 and "-", where the record keeps it (metadata, a reference), and may
 	// use it as an idempotency key. The stamp follows from the key alone, so that Find finds the
-	// record even for a store that was lost.
+	// record even for a store that was lost, and for another program with the same key.
 	//
 	// An error means that nothing is known, so that Find decides, unless it is of
 	// [connectors.Refused], [connectors.Conflict], [connectors.Throttled],
