@@ -82,29 +82,34 @@ func (p proxy) effects() (e chaos.Effects) {
 	return e
 }
 
-// A client that gives up does not undo what the target does: the count waits for it.
+// A client that gives up does not undo what a server does: its request is not cut.
 func TestAWriteWhoseClientGaveUpIsCounted(t *testing.T) {
-	came, ends := make(chan struct{}), make(chan struct{})
-	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(came)
-		<-ends
-		w.WriteHeader(http.StatusCreated)
-	}))
-	defer api.Close()
-	p := newProxy(t, api.URL)
 	ctx, giveUp := context.WithCancel(t.Context())
-	go func() {
-		<-came
-		giveUp()
-	}()
-	if _, _, err := p.does(ctx, http.MethodPost, "/charges"); !errors.Is(err, context.Canceled) {
+	defer giveUp()
+	o, err := chaos.Options{Seed: 1}.Checked()
+	if err != nil {
 		t.Fatal(err)
 	}
-	close(ends)
-	if e := p.effects(); e.Effects != 1 {
-		t.Errorf("%+v, want 1 effect", e)
+	p := chaos.NewProxy(chaos.ForwardBy(&url.URL{Scheme: "http", Host: "api.test"}, server(func(r *http.Request) (*http.Response, error) {
+		giveUp() // the request is there
+		return &http.Response{StatusCode: http.StatusCreated, Header: http.Header{}, Body: http.NoBody, Request: r}, r.Context().Err()
+	})), o)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/charges", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.Canceled) { //nolint:bodyclose // there is none
+		t.Errorf("the client got %v", err)
+	}
+	if n := p.Count(func(chaos.Call) bool { return true }); n != 1 {
+		t.Errorf("%d effects, want 1\n%s", n, p)
 	}
 }
+
+// server is a remote target.
+type server func(*http.Request) (*http.Response, error)
+
+func (s server) RoundTrip(r *http.Request) (*http.Response, error) { return s(r) }
 
 // The same of a target in the process of the test.
 func TestAHandlerThatOutlivesItsClientIsCounted(t *testing.T) {
