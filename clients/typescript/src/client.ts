@@ -24,6 +24,7 @@ export interface Options {
 interface Request extends Options {
   body?: string;
   waitMs?: number;
+  final?: boolean;
   /** The members of a 2xx response. Another body is not the server's: it is no response. */
   has?: readonly string[];
   /** The request must not be repeated. */
@@ -73,9 +74,13 @@ export class Readback {
     return this.#send<Outcome>("POST", "/v1/writes", { signal, patienceMs, waitMs: patienceMs, body, has: anOutcome }, (o) => o.status !== "in_progress");
   }
 
-  /** Gets the outcome of a write, and waits for its end at most for waitMs, through decisions of reviewers. Default: it does not wait. */
-  async get(id: string, { waitMs = 0, ...options }: Options & { waitMs?: number } = {}): Promise<Outcome> {
-    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs, has: anOutcome }, isDone);
+  /**
+   * Gets the outcome of a write, and waits for its end at most for waitMs, through decisions of reviewers;
+   * with final, until no recheck can change the outcome. Default: it does not wait.
+   */
+  async get(id: string, { waitMs = 0, final = false, ...options }: Options & { waitMs?: number; final?: boolean } = {}): Promise<Outcome> {
+    const done = (o: Outcome) => isDone(o) && !(final && o.recheck_until);
+    return this.#send("GET", `/v1/writes/${encodeURIComponent(id)}`, { ...options, waitMs, final, has: anOutcome }, done);
   }
 
   /** Finds writes, newest first. The token needs the right to trace. */
@@ -195,10 +200,10 @@ export class Readback {
     }
   }
 
-  async #ask<T>(method: string, path: string, { body, once, has = [] }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
+  async #ask<T>(method: string, path: string, { body, final, once, has = [] }: Request, seconds: number, signal: AbortSignal): Promise<Answer<T>> {
     const headers = new Headers(this.#headers);
     if (body) headers.set("Content-Type", "application/json");
-    if (seconds > 0) headers.set("Prefer", `wait=${seconds}`);
+    if (seconds > 0) headers.set("Prefer", `wait=${seconds}${final ? ", final" : ""}`);
     const response = await this.#fetch(path, { method, headers, body, signal });
     if (!response.ok) return unanswered(response, once);
     const value = await response.json();

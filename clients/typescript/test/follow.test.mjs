@@ -80,6 +80,12 @@ test("writes are listed over pages", async (t) => {
     return found;
   };
   assert.deepEqual(await all({ limit: 2 }), ids);
+  const found = [];
+  for await (const { id } of reviewer.writes({ limit: 2 })) {
+    found.push(id);
+    await rb.write({ workflow: "run-8", step: `charge-${found.length}`, ...order(`B-${found.length}`) });
+  }
+  assert.deepEqual(found, ids, "what is written meanwhile moves no page");
   assert.deepEqual(await all({ q: "A-3", status: ["verified", "review"] }), [ids[1]]);
 });
 

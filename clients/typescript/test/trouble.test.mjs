@@ -192,6 +192,15 @@ test("a browser's fetch is called as a function, and its cache is not used", asy
   assert.equal((await rb.get("wr_1")).text, "no-store http://readback.example/below/v1/writes/wr_1");
 });
 
+test("a wait for a final outcome is one for its rechecks", async (t) => {
+  const checked = { ...verified, recheck_until: "2026-11-30T00:00:00Z" };
+  const { url, requests } = await answers(t, (response, n) => json(response, 200, n === 3 ? verified : checked, { "Retry-After": "0" }));
+  const rb = new Readback({ url });
+  assert.equal((await rb.get("wr_1", { waitMs: 60_000 })).recheck_until, checked.recheck_until);
+  assert.equal((await rb.get("wr_1", { waitMs: 60_000, final: true })).recheck_until, undefined);
+  assert.deepEqual(requests.map(({ headers }) => headers.prefer), ["wait=30", "wait=30, final", "wait=30, final"]);
+});
+
 test("a status of a newer server is no success and no end, and ends the wait", async (t) => {
   const newer = { ...verified, status: "archived" };
   const { url } = await answers(t, (response) => json(response, 200, newer));
