@@ -69,6 +69,17 @@ test("a call that had no answer, made again, is the same write", async (t) => {
   assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
 });
 
+test("of equal calls of an operation one is sent, at once and later; one with other values is refused", async (t) => {
+  const w = await place(t, { config: tools() });
+  const calls = verified(await connected(t, w), { workflow: "invoices-7" });
+  const made = await Promise.all([calls.callTool(order), calls.callTool(order)]);
+  made.push(await calls.callTool(order));
+  const [first] = made.map(({ structuredContent }) => structuredContent);
+  for (const { structuredContent: { id, status } } of made) assert.deepEqual([id, status], [first.id, "verified"]);
+  const { structuredContent: other } = await calls.callTool({ ...order, arguments: { ...order.arguments, amount_cents: 2500 } });
+  assert.deepEqual([other.status, other.verified, await w.effects("A-1")], ["refused", false, 1]);
+});
+
 test("a call keeps its number until the server knows how it ended", async () => {
   const named = [];
   const statuses = ["unknown", "refused", "in_progress", "verified", undefined, "not_applied", "verified"];
