@@ -132,10 +132,10 @@ class Core(Generic[O, Os, Ws]):
         key names the parameters of the business key. The others are expected, or what the function
         returns. operation names the business operation: "charge:{order_id}".
         """
-        members = {"destination": destination, "kind": kind, "write": write, **members}
+        members.update(destination=destination, kind=kind, key=key, write=write, operation=operation)
 
         def decorate(function: Callable[P, Any]) -> Callable[P, O]:
-            declare = declares(function, key, operation, members)
+            declare = declares(function, **members)
             return self._wrap(function, lambda *args, **kwargs: self._run(self._declare(declare, function, args, kwargs)))
 
         return decorate

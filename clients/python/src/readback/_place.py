@@ -88,9 +88,10 @@ def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[
     return dict(intent, workflow="http", step=key), lambda: None  # what the header Idempotency-Key would name it
 
 
-def declares(function: Callable[..., Any], key: Sequence[str], operation: Optional[str],
-             members: Mapping[str, Any]) -> Callable[..., Dict[str, Any]]:
+def declares(function: Callable[..., Any], *, destination: str, kind: str, key: Sequence[str], write: str = "create",
+             operation: Optional[str] = None, **members: Any) -> Callable[..., Dict[str, Any]]:
     """Returns what makes an intent of a function's arguments, and of what the function returned."""
+    members = {"tool": function.__name__, "destination": destination, "kind": kind, "write": write, **members}
     signature = inspect.signature(function)
     named = [name.split(".")[0].split("[")[0] for _, name, _, _ in string.Formatter().parse(operation or "") if name is not None]
     missing = [name for name in [*key, *named] if name not in signature.parameters]
@@ -106,8 +107,7 @@ def declares(function: Callable[..., Any], key: Sequence[str], operation: Option
         given = bound.arguments
         if expect is None:
             expect = {name: value for name, value in given.items() if name not in key}
-        intent: Dict[str, Any] = dict({"tool": function.__name__}, **members)
-        intent["key"] = {name: given[name] for name in key}
+        intent: Dict[str, Any] = dict(members, key={name: given[name] for name in key})
         if expect:
             intent["expect"] = dict(expect)
         if operation is not None:

@@ -21,8 +21,7 @@ def late(client: Any, kind: Any, function: Callable[..., Any], declaration: Mapp
 
     A wrong declaration raises now, and not in a model's loop.
     """
-    inspect.signature(kind.verified).bind(None, **declaration)
-    declares(function, declaration["key"], declaration.get("operation"), {})
+    declares(function, **declaration)
     made = functools.lru_cache(None)(kind)
     return lambda: client or made()
 
@@ -35,13 +34,13 @@ def asked(function: Callable[..., Any], client: Optional[AsyncClient], workflow:
     of a call: a model's calls come in no fixed order, and a call that it repeats has another ID.
     """
     get = late(client, AsyncClient, function, declaration)
-    declare = declares(function, declaration["key"], declaration["operation"], {})
+    declare = declares(function, **declaration)
 
     async def ask(context: Any, *args: Any, **kwargs: Any) -> Answer:
         try:
             step = declare(None, *args, **kwargs)["idempotency_key"]
             with within(Place(get()._at, workflow(context), step) if workflow else None):
-                outcome: Outcome = await get().verified(**declaration)(function)(*args, **kwargs)
+                outcome: Outcome = await get()._run(get()._declare(declare, function, args, kwargs))
                 return outcome
         except (Error, ValueError) as e:
             return failed(e)
@@ -55,8 +54,7 @@ def ends(client: Any, place: Optional[Place[Any]], interrupt: Callable[[Any], An
 
     Raises NotVerified unless it is verified: a program that ignored the outcome would continue.
     """
-    declare = declares(function, declaration["key"], declaration.get("operation"),
-                       {"write": "create", **{name: value for name, value in declaration.items() if name not in ("key", "operation")}})
+    declare = declares(function, **declaration)
     while True:
         with closing(client._declare(declare, function, args, kwargs)) as steps, within(place):
             step = next(steps)
