@@ -1,9 +1,12 @@
 """Workflow, step and call from context variables, and the decorator."""
 
 import asyncio
+import collections
 import concurrent.futures
+import contextlib
 import contextvars
 import json
+import random
 import subprocess
 import unittest
 import unittest.mock
@@ -39,7 +42,74 @@ CHARGE = {"tool": "charge", "destination": "orders", "kind": "order", "write": "
 OTHER = {**CHARGE, "key": {"order_id": "A-2"}}
 
 
+class Ledger:
+    """A client of a server in memory, which knows what each name was given to, and counts the effects by order."""
+
+    def __init__(self, chance):
+        self.client, self.chance, self.lost = readback.Client("http://127.0.0.1:1", "", patience=0), chance, 0.0
+        self.written, self.effects = {}, collections.Counter()
+        self.client._send = self.send
+
+    def send(self, request):
+        intent = json.loads(request.body)
+        name = tuple(intent.get(part) for part in ("workflow", "step", "tool", "call"))
+        if self.chance.random() < self.lost / 2:
+            return "lost on the way there"
+        before = self.written.setdefault(name, intent)
+        if before != intent:
+            problem = {"type": "https://readback.invalid/problems/digest-mismatch", "status": 422}
+            return readback._core.Answer(422, {}, json.dumps(problem).encode())
+        if name not in self.effects:
+            self.effects[name] += 1
+        if self.chance.random() < self.lost:
+            return "lost on the way back"
+        return readback._core.Answer(200, {}, json.dumps({"id": "wr_1", "status": self.chance.choice(["verified", "held"])}).encode())
+
+    def orders(self):
+        return collections.Counter(self.written[name]["key"]["order_id"] for name in self.effects)
+
+
 class Place(unittest.TestCase):
+    def test_jobs_that_are_lost_and_killed_and_start_again(self):
+        for seed in range(300):
+            chance = random.Random(seed)
+            ledger = Ledger(chance)
+            calls = [(chance.choice([None, "a", "b"]), chance.choice(["charge", "refund"]), chance.choice("ABC")) for _ in range(8)]
+            for life in range(4):
+                ledger.lost = 0.0 if life == 3 else 0.4
+                with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as stack:
+                    run = stack.enter_context(ledger.client.workflow("run"))
+                    places = {None: run, "a": None, "b": None}
+                    for step, tool, order in calls:
+                        if life < 3 and chance.random() < 0.1:
+                            raise KeyboardInterrupt  # it is killed here
+                        if places[step] is None:
+                            with ledger.client.step(step) as places[step]:
+                                pass
+                        intent = {**CHARGE, "tool": tool, "key": {"order_id": order}}
+                        while True:
+                            try:
+                                if places[step].write(intent).done:
+                                    break
+                            except readback.NotKnown:
+                                pass
+            self.assertEqual(ledger.orders(), collections.Counter(order for _, _, order in calls), seed)
+
+    def test_jobs_whose_orders_change(self):
+        for seed in range(300):
+            chance = random.Random(seed)
+            ledger, orders, refused = Ledger(chance), list("ABCDEFG"), 0
+            for life in range(4):
+                with ledger.client.workflow("run"), ledger.client.step("a") as step:
+                    for order in orders[:chance.randrange(len(orders) + 1)]:
+                        try:
+                            step.write({**CHARGE, "key": {"order_id": order}})
+                        except (readback.Refused, ValueError):
+                            refused += 1  # and the next one is tried
+                orders = chance.sample("ABCDEFGHIJ", 7)
+            self.assertEqual(set(ledger.orders().values()) - {1}, set(), seed)
+        self.assertGreater(refused, 0)
+
     def test_calls_are_counted_by_tool_and_step(self):
         s = Sent(readback.Client)
         rb = s.client

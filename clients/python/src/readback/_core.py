@@ -219,15 +219,18 @@ class Core(Generic[O, Os, Ws]):
             yield 1.0
 
     def _write(self, intent: Mapping[str, Any], patience: Optional[float] = None, place: Optional[Place[Any]] = None) -> Steps[None]:
-        intent, give_back = identified(intent, place)
-        end, outcome = self._end(patience), None
+        intent, unended = identified(intent, place)
+        end, outcome, problem = self._end(patience), None, {}
         try:
             body = json.dumps(intent, allow_nan=False).encode()
             outcome = yield from self._outcome(lambda o: o.status != "in_progress", end, end, "POST", "/v1/writes", body=body)
             yield Result(outcome)
+        except Refused as e:
+            problem = e.problem
+            raise
         finally:
             if outcome is None or not outcome.done:
-                give_back()
+                unended(problem)
 
     def _declare(self, declare: Callable[..., Dict[str, Any]], function: Callable[..., Any], args: Any, kwargs: Any) -> Steps[None]:
         expect = function(*args, **kwargs)

@@ -21,8 +21,8 @@ class Place(Generic[T]):
     Entered again, as after a restart, it counts from 0: the same calls are the same writes. A call
     that did not end (an exception, a cancellation, a write in progress or in review) keeps its
     number for the next call with the same content. So a repeat within the step is the same write.
-    It does not count the calls of another thread or process: in the next run they could come in
-    another order, and a write that was made would have another number.
+    It does not count the calls of another thread or process, nor those after a call that had other
+    content in an earlier run: a write that was made could get another number.
     """
 
     def __init__(self, write: Callable[[Mapping[str, Any], Place[T]], T], workflow: str, step: Optional[str] = None) -> None:
@@ -31,22 +31,22 @@ class Place(Generic[T]):
         self.workflow, self.step, self._write = workflow, step, write
         self._counts: Dict[str, int] = defaultdict(int)
         self._open: Dict[str, List[int]] = {}
-        self._runner = os.getpid(), threading.get_ident()
+        self._runner, self._changed = (os.getpid(), threading.get_ident()), False
 
     def write(self, intent: Mapping[str, Any]) -> T:
         """Declares a write at this place."""
         return self._write(intent, self)
 
-    def take(self, intent: Mapping[str, Any]) -> Tuple[Dict[str, Any], Callable[[], None]]:
-        """Adds workflow, step and call, and returns how to give the call's number back."""
+    def take(self, intent: Mapping[str, Any]) -> Tuple[Dict[str, Any], Callable[[Mapping[str, Any]], None]]:
+        """Adds workflow, step and call, and returns what to call with the problem, if any, of a call that did not end."""
         named = dict(intent, workflow=self.workflow)
         if self.step is not None:
             named.setdefault("step", self.step)
         if "call" in named:
-            return named, lambda: None
-        if self._runner != (os.getpid(), threading.get_ident()):
-            raise ValueError("calls of several threads or processes have no fixed order: give each its own call, "
-                             "or its own workflow and step. Nothing was sent")
+            return named, lambda _: None
+        if self._changed or self._runner != (os.getpid(), threading.get_ident()):
+            raise ValueError("calls of several threads or processes, or after one that was another in an earlier run, have no fixed order: "
+                             "give each its own call. Nothing was sent")
         same = json.dumps(named, sort_keys=True)
         counted = json.dumps([named.get("step"), named.get("tool")])
         if self._open.get(same):
@@ -54,7 +54,12 @@ class Place(Generic[T]):
         else:
             call = self._counts[counted]
             self._counts[counted] += 1
-        return dict(named, call=call), lambda: self._open.setdefault(same, []).append(call)
+
+        def unended(problem: Mapping[str, Any]) -> None:
+            self._open.setdefault(same, []).append(call)
+            self._changed |= problem.get("type", "").endswith("/digest-mismatch")
+
+        return dict(named, call=call), unended
 
 
 current: ContextVar[Optional[Place[Any]]] = ContextVar("readback.place", default=None)
@@ -72,10 +77,10 @@ def within(place: At) -> Iterator[At]:
         current.reset(token)
 
 
-def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[Dict[str, Any], Callable[[], None]]:
+def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[Dict[str, Any], Callable[[Mapping[str, Any]], None]]:
     """Names a write by its place, or the current one, if it does not name itself. A name is never invented."""
     if intent.get("workflow"):
-        return dict(intent), lambda: None
+        return dict(intent), lambda _: None
     place = place or current.get()
     if place:
         return place.take(intent)
@@ -85,7 +90,7 @@ def identified(intent: Mapping[str, Any], place: Optional[Place[Any]]) -> Tuple[
                          "or call it within `with client.workflow(name):`. Nothing was sent")
     if not key.isascii() or not key.isprintable():
         raise ValueError("idempotency_key: want printable ASCII characters")
-    return dict(intent, workflow="http", step=key), lambda: None  # what the header Idempotency-Key would name it
+    return dict(intent, workflow="http", step=key), lambda _: None  # what the header Idempotency-Key would name it
 
 
 def declares(function: Callable[..., Any], *, destination: str, kind: str, key: Sequence[str], write: str = "create",
