@@ -204,7 +204,7 @@ class Core(Generic[O, Os, Ws]):
             yield min(delay, left)
 
     def _outcome(self, ended: Callable[[Outcome], bool], end: float, until: float, method: str, path: str, **more: Any) -> Steps[Outcome]:
-        """Repeats a request until its outcome has ended. Returns the last outcome, of which the first has time until end."""
+        """Repeats a request until its outcome has ended. Returns the last one; the first has time until end."""
         outcome = None
         while True:
             try:
@@ -340,7 +340,7 @@ def parsed(text: Union[str, bytes]) -> Dict[str, Any]:
 
 
 def refused(answer: Answer, once: bool = False) -> Dict[str, Any]:
-    """Raises Refused if a repeat of the request does not help, or is not allowed. It returns the outcome of the same operation, if any."""
+    """Raises Refused if a repeat does not help, or is not allowed. It returns the outcome of the same operation, if any."""
     problem = parsed(answer.body) or {"title": f"{answer.status}, not from readback"}
     outcome: Dict[str, Any] = problem.get("outcome") or {}
     if outcome and problem.get("recorded_digest") and problem["recorded_digest"] == problem.get("received_digest"):

@@ -12,10 +12,9 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
-    operation names the write. workflow gets the ToolContext and names the run, such as
-    lambda c: c.state["run_id"]: then an operation is one write in this run, and for 24 hours in all
-    runs, else for ever. For a write that waits for a reviewer it requests a confirmation. To
-    confirm only makes the call again: the reviewer of readback decides.
+    operation names the write. workflow gets the ToolContext and names the run:
+    lambda c: c.state["run_id"]. For a write that waits for a reviewer it requests a confirmation.
+    To confirm only makes the call again: the reviewer of readback decides.
     """
     def decorate(function: Callable[..., Any]) -> Any:
         from google.adk.tools import FunctionTool, ToolContext

@@ -20,9 +20,8 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
-    operation names the write. workflow gets the ToolContext and names the run, such as
-    lambda c: c.context.run_id: then an operation is one write in this run, and for 24 hours in all
-    runs, else for ever. The SDK's own needs_approval is asked before the write.
+    operation names the write. workflow gets the ToolContext and names the run:
+    lambda c: c.context.run_id. The SDK's own needs_approval is asked before the write.
     """
     def decorate(function: Callable[..., Any]) -> Any:
         from agents import function_tool

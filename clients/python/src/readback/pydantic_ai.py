@@ -19,11 +19,10 @@ def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Opti
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
     """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
 
-    operation names the write. workflow gets the RunContext and names the run, such as
-    lambda c: c.deps.run_id: then an operation is one write in this run, and for 24 hours in all
-    runs, else for ever. A write that waits for a reviewer is a call that requires approval: have
-    DeferredToolRequests in the agent's output_type. To approve the call only makes it again: the
-    reviewer of readback decides.
+    operation names the write. workflow gets the RunContext and names the run:
+    lambda c: c.deps.run_id. A write that waits for a reviewer is a call that requires approval:
+    have DeferredToolRequests in the agent's output_type. To approve the call only makes it again:
+    the reviewer of readback decides.
     """
     def decorate(function: Callable[..., Any]) -> Any:
         from pydantic_ai import ApprovalRequired, RunContext, Tool
