@@ -1,5 +1,5 @@
 import type { Options, Readback } from "./client.js";
-import { type Intent, isDone, type Outcome } from "./outcome.js";
+import { type Intent, isDone, type Outcome, Refused } from "./outcome.js";
 
 /** Numbers calls: 0, 1, … A call that has not ended keeps its number for the next one that is equal. */
 export class Calls {
@@ -42,6 +42,7 @@ export class Step {
   readonly #rb: Readback;
   readonly #place: { workflow: string; step: string };
   readonly #calls = new Calls();
+  #changed = false;
 
   constructor(rb: Readback, workflow: string, step: string) {
     this.#rb = rb;
@@ -50,11 +51,17 @@ export class Step {
 
   /** Declares the next write of the step; an intent whose write has not ended is declared again. */
   async write(intent: Omit<Intent, "workflow" | "step" | "call">, options?: Options): Promise<Outcome> {
+    if (this.#changed) { // a write that was made could get another number
+      throw new Refused({ title: "an earlier call of this step was another one in an earlier run: give each call its own step; nothing was sent" });
+    }
     const { call, end } = this.#calls.take(intent.tool, intent, options?.signal); // the server names a write by its tool too
     let outcome: Outcome | undefined;
     try {
       outcome = await this.#rb.write({ ...intent, ...this.#place, call }, options);
       return outcome;
+    } catch (error) {
+      this.#changed ||= error instanceof Refused && !!error.problem.type?.endsWith("/digest-mismatch");
+      throw error;
     } finally {
       end(outcome !== undefined && isDone(outcome));
     }

@@ -107,6 +107,28 @@ test("a cancelled write keeps its number, before it returns too; an ended one do
   assert.deepEqual(named, [0, 0, 1]);
 });
 
+test("a step whose calls are others than in an earlier run makes no more writes", async () => {
+  const writes = new Map();
+  const rb = new Readback({
+    url: "http://127.0.0.1:9", fetch: async (_, { body }) => {
+      const { call, key } = JSON.parse(body);
+      if (!writes.has(call)) writes.set(call, key.order_id);
+      if (writes.get(call) !== key.order_id) return Response.json({ type: "https://readback.invalid/problems/digest-mismatch", title: "other content" }, { status: 422 });
+      return Response.json({ id: "wr_1", status: "verified", text: "", for_model: "", replayed: false });
+    },
+  });
+  const job = async (...ids) => {
+    const step = rb.workflow("run-7").step("charge");
+    let refused = 0;
+    for (const id of ids) await step.write(order(id)).catch((error) => (refused += error instanceof Refused)); // and the next one is tried
+    return refused;
+  };
+  assert.equal(await job("A-1", "A-2"), 0);
+  assert.equal(await job("A-0", "A-1", "A-2"), 3);
+  assert.equal(await job("A-1", "A-2", "A-3"), 0);
+  assert.deepEqual([...writes.values()], ["A-1", "A-2", "A-3"]);
+});
+
 test("a number that JSON does not have is refused before anything is sent", async () => {
   const rb = new Readback({ url: "http://127.0.0.1:9", fetch: () => assert.fail("something was sent") });
   await assert.rejects(rb.write({ idempotency_key: "charge:A-1", ...order("A-1", Number("19,99")) }), TypeError);
