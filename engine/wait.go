@@ -285,11 +285,11 @@ func (w *wakes) pass(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// continueIfDue takes the write over when it is due and unowned, dispatched, or owned by a process
-// of this machine that has ended.
+// continueIfDue takes the write over when it is due, or put back by a process that cannot work on it, and
+// unowned, dispatched, or owned by a process of this machine that has ended.
 func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
-	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner)}
-	if !c.Freed(rec).Claimable(rec.Now, false) {
+	c := ledger.Claim{Owner: e.opts.Owner, LeaseFor: e.leaseFor(rec), Tenant: rec.Tenant, ID: rec.ID, Gone: gone(rec.Owner), Early: e.early(rec)}
+	if !c.Freed(rec).Claimable(rec.Now, c.Early) {
 		return nil
 	}
 	claimed, asked, err := e.lent(e.ctx, c)
@@ -297,6 +297,16 @@ func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 		return err
 	}
 	return e.handle(claimed[0], asked, l)
+}
+
+// early reports whether a write may be continued before it is due: it was due when a process that
+// could not work on it put it back, and its destination is registered here.
+func (e *Engine) early(rec ledger.Record) bool {
+	if rec.Rule != unworkable {
+		return false
+	}
+	_, _, err := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind)
+	return err == nil
 }
 
 // sleep waits for d, or until one of the contexts ends, and reports whether none has ended.

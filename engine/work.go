@@ -97,6 +97,9 @@ func (t *task) giveBack() error {
 	return t.commit(handBack)
 }
 
+// unworkable is the rule by which a record is put back that the process cannot work on.
+const unworkable = "unworkable"
+
 // unworkable puts back a record that this process cannot work on, for example because its
 // destination is not registered here, and records why.
 func (e *Engine) unworkable(rec ledger.Record, why error) error {
@@ -110,7 +113,7 @@ func (e *Engine) unworkable(rec ledger.Record, why error) error {
 	case ledger.Sending:
 		events = append(events, t.recovered())
 	}
-	events = append(events, ledger.Event{Kind: ledger.EvDeferred, Rule: "unworkable", Reason: why.Error(),
+	events = append(events, ledger.Event{Kind: ledger.EvDeferred, Rule: unworkable, Reason: why.Error(),
 		In: min(max(rec.Now.Sub(rec.Created)/2, unworkableFirst), unworkableMost)})
 	if err := t.commit(events...); err != nil {
 		return err

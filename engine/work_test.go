@@ -275,6 +275,30 @@ func TestWritesOfARemovedDestinationWait(t *testing.T) {
 	})
 }
 
+// A process without the destination puts a write back for minutes. A caller whose process has it does not
+// wait for that.
+func TestCallerOfAPutBackWriteDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		id := b.enqueue(order("A-1", intent.Create))
+		unregistered := engine.New(b.ledger, new(connectors.Registry), nil)
+		defer unregistered.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := unregistered.Work(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := unregistered.Wait(ctx, "acme", id, true); err != nil || out.Status != ledger.InProgress {
+			t.Errorf("without the destination: %s, %v%s", out.Status, err, b.life(id))
+		}
+		began, seq := time.Now(), b.state(id).Seq
+		out := b.do(order("A-1", intent.Create))
+		if took := time.Since(began); out.Status != ledger.Verified || took > time.Second || seq > 3 {
+			t.Errorf("%s after %v, put back %d times%s", out.Status, took, seq, b.life(id))
+		}
+	})
+}
+
 // An announced write of a removed destination is taken over all the same: what is known about
 // it is recorded, and it waits.
 func TestAnnouncedWriteOfARemovedDestination(t *testing.T) {
