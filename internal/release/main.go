@@ -260,7 +260,7 @@ func (p packages) wheel(s system, version string, program, licence, notice []byt
 		tagged += "Tag: py3-none-" + tag + "\n"
 	}
 	files := []file{
-		{"readback_bin/__init__.py", []byte(`"""The program readback, for the package readback."""` + "\n\nimport os\n\npath = os.path.join(os.path.dirname(__file__), \"" + s.program() + "\")\n"), 0o644},
+		{"readback_bin/__init__.py", []byte(`"""The program readback, for the package readback."""` + "\n\nimport os\n\npath = os.path.join(os.path.dirname(__file__), \"" + s.program() + "\")\nversion = \"" + version + "\"\n"), 0o644},
 		{"readback_bin/" + s.program(), program, 0o755}, // pip keeps the mode
 		{info + "METADATA", []byte("Metadata-Version: 2.1\nName: readback-bin\nVersion: " + version +
 			"\nSummary: The program readback for one platform; install readback[bin]\nHome-page: https://github.com/readback-go/readback\nLicense: Apache-2.0\nRequires-Python: >=3.9\n"), 0o644},

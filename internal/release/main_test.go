@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -138,7 +141,16 @@ func TestInstalledPackagesStartTheProgram(t *testing.T) {
 			t.Errorf("the client is %q", got)
 		}
 
-		ends(t, dir, filepath.Join(dir, "node_modules", ".bin", "readback"))
+		command := filepath.Join(dir, "node_modules", ".bin", "readback")
+		ends(t, dir, nil, command, syscall.SIGTERM)
+		ends(t, dir, nil, command, os.Interrupt)
+		speaks(t, dir, nil, command)
+
+		change(t, filepath.Join(dir, "node_modules", "@readback", s.os+"-"+s.cpu, "package.json"), version, "0.0.9")
+		out, err = run(t, dir, env, "npx", "--offline", "--no", "readback", "version")
+		if code(err) != 127 || !strings.Contains(out, "npm install @readback/"+s.os+"-"+s.cpu+"@"+version+"\n") {
+			t.Errorf("with the program of another version: %v\n%s", err, out)
+		}
 
 		dir, env = install(client)
 		out, err = run(t, dir, env, "npx", "--offline", "--no", "readback", "version")
@@ -172,6 +184,14 @@ func TestInstalledPackagesStartTheProgram(t *testing.T) {
 		if got := must(t, out, err); got != text {
 			t.Errorf("-m readback prints %q, want %q", got, text)
 		}
+		ends(t, dir, env, command, syscall.SIGTERM)
+		ends(t, dir, env, command, os.Interrupt)
+		speaks(t, dir, env, command)
+		change(t, filepath.Join(filepath.Dir(filepath.Dir(command)), "readback_bin", "__init__.py"), version, "0.0.9")
+		out, err = run(t, dir, env, command, "version")
+		if code(err) != 127 || !strings.Contains(out, "pip install 'readback[bin]=="+version+"'\n") {
+			t.Errorf("with the program of another version: %v\n%s", err, out)
+		}
 		command, env = install("readback")
 		out, err = run(t, dir, env, command, "version")
 		if code(err) != 127 || !strings.Contains(out, "pip install 'readback[bin]=="+version+"'\n") {
@@ -180,12 +200,48 @@ func TestInstalledPackagesStartTheProgram(t *testing.T) {
 	})
 }
 
+// change replaces a text of an installed file.
+func change(t *testing.T, name, from, to string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil || !bytes.Contains(text, []byte(from)) {
+		t.Fatalf("%s has no %q, %v", name, from, err)
+	}
+	put(t, name, bytes.ReplaceAll(text, []byte(from), []byte(to)))
+}
+
+// speaks starts a server of the Model Context Protocol by a command, as a client does: a response
+// comes while the input is open, and the server ends with its input.
+func speaks(t *testing.T, dir string, env []string, command string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command, "chaos", "--mcp")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n")
+	answer, errRead := bufio.NewReader(out).ReadString('\n')
+	if err = errors.Join(err, errRead, in.Close(), cmd.Wait()); err != nil || !strings.Contains(answer, `"result":{}`) {
+		t.Errorf("it answers %q, %v", answer, err)
+	}
+}
+
 // ends starts a server by a command in a folder, asks that command to end, and expects that the
 // server ends with it.
-func ends(t *testing.T, dir, command string) {
+func ends(t *testing.T, dir string, env []string, command string, by os.Signal) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command, "serve", "--dev", "--listen", "127.0.0.1:0")
-	cmd.Dir = dir
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a signal that does not reach the server
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, "serve", "--dev", "--listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +254,8 @@ func ends(t *testing.T, dir, command string) {
 	if err != nil || address == first {
 		t.Fatalf("it prints %q, %v", first, err)
 	}
-	if err := errors.Join(cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
-		t.Errorf("it ends with %v", err)
+	if err := errors.Join(cmd.Process.Signal(by), cmd.Wait()); err != nil {
+		t.Errorf("after %v it ends with %v", by, err)
 	}
 	if c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address); err == nil {
 		t.Errorf("the server at %s still runs, %v", address, c.Close())

@@ -3,6 +3,7 @@
 // the one that fits.
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
+import { constants } from "node:os";
 
 const require = createRequire(import.meta.url);
 const { version } = require("../package.json");
@@ -10,9 +11,10 @@ const name = `@readback/${process.platform}-${process.arch}`;
 
 let program;
 try {
+  if (require(`${name}/package.json`).version !== version) throw new Error("it is that of another version");
   program = require.resolve(`${name}/bin/readback${process.platform === "win32" ? ".exe" : ""}`);
 } catch {
-  console.error(`readback: the program for this platform is missing: npm did not install ${name}@${version}.
+  console.error(`readback: the program ${version} for this platform is missing: npm did not install ${name}@${version}.
 Install it with: npm install ${name}@${version}
 If there is no such package, build the program: go install github.com/readback-go/readback/cmd/readback@v${version}`);
   process.exit(127); // as a shell does for a program that is missing
@@ -24,9 +26,11 @@ child.on("error", (error) => {
   process.exit(126);
 });
 for (const signal of ["SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
-process.on("SIGINT", () => {}); // a terminal sends it to the program too, which ends by itself
+const terminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+process.on("SIGINT", () => terminal || child.kill("SIGINT")); // a terminal sends it to the program too, and a second one ends that at once
 child.on("exit", (code, signal) => {
   if (signal === null) process.exit(code);
+  process.exitCode = 128 + constants.signals[signal]; // Node ignores SIGPIPE
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 });

@@ -11,9 +11,12 @@ from . import __version__
 
 def main() -> NoReturn:
     try:
-        program = importlib.import_module("readback_bin").path
+        binary = importlib.import_module("readback_bin")
+        if binary.version != __version__:  # pip leaves it as it was if readback alone is upgraded
+            raise ImportError("it is that of another version")
+        program = binary.path
     except ImportError:
-        print(f"readback: the program is missing. Install it with: pip install 'readback[bin]=={__version__}'\n"
+        print(f"readback: the program {__version__} is missing. Install it with: pip install 'readback[bin]=={__version__}'\n"
               "If there is no readback-bin for this platform, build the program: "
               f"go install github.com/readback-go/readback/cmd/readback@v{__version__}", file=sys.stderr)
         sys.exit(127)  # as a shell does for a program that is missing
