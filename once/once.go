@@ -212,9 +212,16 @@ func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, i
 		return nil, in, err
 	}
 	// Nothing is bounded, since each engine would first count all open writes of the store.
-	return engine.New(store, &reg, &engine.Options{Clock: place{store, w.Key}.clock(),
+	return engine.New(apart{store}, &reg, &engine.Options{Clock: place{store, w.Key}.clock(),
 		MaxQueued: math.MaxInt, MaxQueuedBytes: math.MaxInt64}), in, nil
 }
+
+// apart is a store whose outbox is for other engines: this package's know none of their destinations,
+// nor what is sensitive there.
+type apart struct{ ledger.Ledger }
+
+// KeepByDefault implements [ledger.Ledger].
+func (apart) KeepByDefault(func(ledger.Record) (ledger.Record, error)) {}
 
 // clocks are those of the writes in progress. Without them calls that are shorter than the horizon
 // would each count it from their own beginning.

@@ -367,20 +367,24 @@ func TestStoreThatFails(t *testing.T) {
 	}
 }
 
-// uncounted is a store whose open writes are many.
-type uncounted struct {
+// shared is a store of an engine with destinations of its own, and many open writes.
+type shared struct {
 	ledger.Ledger
 	t *testing.T
 }
 
-func (u uncounted) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
-	u.t.Error("all open writes were counted")
-	return u.Ledger.QueueStats(ctx)
+func (s shared) QueueStats(ctx context.Context) (ledger.QueueStats, error) {
+	s.t.Error("all open writes were counted")
+	return s.Ledger.QueueStats(ctx)
 }
 
-// A call costs no more where many writes are open.
-func TestOpenWritesAreNotCounted(t *testing.T) {
-	store := uncounted{ledger.NewMemory(), t}
+func (s shared) KeepByDefault(func(ledger.Record) (ledger.Record, error)) {
+	s.t.Error("entries of an outbox would be kept by what this package knows of their destinations")
+}
+
+// A call costs no more where many writes are open, and decides nothing about those of others.
+func TestStoreThatIsShared(t *testing.T) {
+	store := shared{ledger.NewMemory(), t}
 	for range 2 {
 		if out, err := once.Do(t.Context(), store, (&shelf{}).write("a", paid)); err != nil {
 			t.Errorf("%s, %v", out.Status, err)
