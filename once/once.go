@@ -65,8 +65,8 @@ type Write struct {
 	Key string
 	// Expect is the record that must exist afterwards, a struct or a map. Every field that it
 	// has as JSON is compared exactly with the record found; `json:",omitempty"` and
-	// `readback:"-"` leave one out. A time is compared as its text, so give it in UTC and in the
-	// destination's precision.
+	// `readback:"-"` leave one out, and `readback:"payload"` is not compared (see [intent.From]). A
+	// time is compared as its text, so give it in UTC and in the destination's precision.
 	//
 	// Expect and the name of its type are the content of the key: the same key with another
 	// content is refused with [ledger.ErrDigestMismatch]. Send cannot be compared, so Expect
@@ -258,7 +258,7 @@ func (w Write) intent() (intent.WriteIntent, error) {
 		return intent.From(in, w.Expect) // tags of its fields count
 	}
 	var err error
-	in.Expect, err = fields(w.Expect)
+	in.Expect, err = fields("expect", w.Expect)
 	return in, err
 }
 
@@ -281,15 +281,15 @@ func typeOf(v any) reflect.Type {
 
 func isStruct(v any) bool { return typeOf(v).Kind() == reflect.Struct }
 
-// fields returns a struct or map as JSON has it.
-func fields(v any) (intent.Fields, error) {
-	plain, err := intent.Normalize(intent.Fields{"fields": v})
+// fields returns a struct or map as JSON has it. Errors name it.
+func fields(name string, v any) (intent.Fields, error) {
+	plain, err := intent.Normalize(intent.Fields{name: v})
 	if err != nil {
 		return nil, err
 	}
-	members, ok := plain["fields"].(map[string]any)
+	members, ok := plain[name].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%w: a record is made from a Go %T; want a struct or a map", intent.ErrInvalid, v)
+		return nil, fmt.Errorf("%w: /%s is made from a Go %T; want a struct or a map", intent.ErrInvalid, name, v)
 	}
 	return members, nil
 }
@@ -320,7 +320,7 @@ func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Obse
 		return seen, err
 	}
 	for _, r := range found {
-		members, err := fields(r.Fields)
+		members, err := fields("fields", r.Fields)
 		if err != nil {
 			return seen, err
 		}

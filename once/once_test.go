@@ -159,6 +159,9 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %q, %v; want a refusal", name, out.Status, err)
 		}
 	}
+	if _, err := once.Do(t.Context(), store, s.write("a", 1)); !strings.Contains(fmt.Sprint(err), "/expect") {
+		t.Errorf("%v; want the name of what is wrong", err)
+	}
 	if _, err := once.Do(t.Context(), nil, s.write("a", paid)); err == nil {
 		t.Error("no store: want an error")
 	}
@@ -173,6 +176,7 @@ type amounts struct {
 	Note     *string                   `json:"note"`
 	Optional *string                   `json:"optional,omitempty"`
 	Ignored  string                    `json:"ignored" readback:"-"`
+	Memo     string                    `json:"memo" readback:"payload"`
 	Tags     []string                  `json:"tags"`
 	Of       *struct{ Amount float64 } `json:"of"`
 	Any      any                       `json:"any"`
@@ -189,7 +193,7 @@ func TestValues(t *testing.T) {
 	}{
 		"equal":                 {expect, ledger.Verified},
 		"a pointer":             {&expect, ledger.Verified},
-		"other fields":          {amounts{Amount: 0.1, At: at, Of: expect.Of, Any: expect.Any, Optional: &optional, Ignored: "x"}, ledger.Verified},
+		"other fields":          {amounts{Amount: 0.1, At: at, Of: expect.Of, Any: expect.Any, Optional: &optional, Ignored: "x", Memo: "x"}, ledger.Verified},
 		"a float that is not":   {amounts{Amount: math.Nextafter(0.1, 1), At: at, Of: expect.Of, Any: expect.Any}, ledger.StatusReview},
 		"another zone":          {amounts{Amount: 0.1, At: at.In(time.FixedZone("", 3600)), Of: expect.Of, Any: expect.Any}, ledger.StatusReview},
 		"empty instead of null": {amounts{Amount: 0.1, At: at, Note: &note, Of: expect.Of, Any: expect.Any}, ledger.StatusReview},
