@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import http.server
 import json
 import os
@@ -377,6 +378,21 @@ class Client(Server):
             paths, url = self.fake(events=[lambda out: out.write(garbage)], batch=[open_still])
             self.assertEqual([o.status for o in self.client(url).outcomes(["wr_1"], patience=0.5)], ["held"])
             self.assertLess(len(paths), 20, "it does not pause")
+
+    def test_a_stream_of_other_writes_that_never_ends(self):
+        def flood(out):
+            with contextlib.suppress(OSError):
+                while True:
+                    out.write(b"id: 7\nevent: outcome\ndata: {}\n\n" * 100)
+
+        _, url = self.fake(events=[flood], batch=[(200, {"results": [{"status": 200, "outcome": {**VERIFIED, "status": "held"}}]})])
+        self.assertEqual([o.status for o in self.client(url).outcomes(["wr_1"], patience=0.5)], ["held"])
+
+    def test_an_address_that_is_none(self):
+        for url in "", "ftp://host", "https://", "https://ada:secret@host", "https://:secret@host", "https://host?x=1", "https://host:99999":
+            with self.assertRaises(ValueError) as e:
+                self.client(url or "//")
+            self.assertNotIn("secret", str(e.exception))
 
     def test_outcomes_that_a_limit_keeps_back(self):
         limited = (200, {"results": [{"status": 429, "retry_after": 1, "problem": {"title": "too many"}}]})

@@ -84,7 +84,7 @@ class Core(Generic[O, Os, Ws]):
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60, patience: float = 300) -> None:
         token = (os.environ.get("READBACK_TOKEN", "") if token is None else token).strip()
         parts = urlsplit(os.environ.get("READBACK_URL", "") if url is None else url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
             raise ValueError("url: set READBACK_URL, or give the address of the server, such as https://readback.example.org")
         if not token.isascii() or not token.isprintable() or " " in token:
             raise ValueError("token: it has characters that no token has")
@@ -306,7 +306,7 @@ class Core(Generic[O, Os, Ws]):
     def _follow(self, stream: Answer, waiting: Dict[str, Optional[Outcome]], last: str, end: float) -> Steps[str]:
         """Returns the id of the last event; none if events were missed."""
         event: Dict[str, str] = {}
-        while waiting:
+        while waiting and time.monotonic() < end:
             line = yield Line(stream, min(SILENCE, max(0.001, end - time.monotonic())))
             if line is None:
                 break
