@@ -42,6 +42,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/readback-go/readback/connectors"
@@ -97,6 +98,8 @@ type Write struct {
 	// nothing: a write whose request was lost waits for a reviewer, and is not repeated. Default
 	// undeclared.
 	Settle, Horizon connectors.Bound
+
+	failed *atomic.Pointer[error] // the last error of Send or Find in a call of Do
 }
 
 // Record is one record that Find found.
@@ -111,8 +114,8 @@ type Record struct {
 }
 
 // Do makes the write, or continues it, or returns the outcome that it has. The error is nil only
-// if the write is done: verified by a read, or accepted by a reviewer. With [ErrNotVerified] the
-// outcome says what is known:
+// if the write is done: verified by a read, or accepted by a reviewer. With [ErrNotVerified], which
+// comes with the last error of Send or Find in this call, the outcome says what is known:
 //
 //   - not_applied: it does not exist, and will not.
 //   - review: it is not known; see [Decide].
@@ -183,7 +186,11 @@ func (w Write) result(store ledger.Ledger, out engine.Outcome, err error) error 
 	case out.Status.Group() == ledger.Done:
 		return nil
 	}
-	return fmt.Errorf("once %.100q: %w: %s: %s", w.Key, ErrNotVerified, out.Status, out.Text)
+	err = fmt.Errorf("once %.100q: %w: %s: %s", w.Key, ErrNotVerified, out.Status, out.Text)
+	if failed := w.failed.Load(); failed != nil {
+		err = fmt.Errorf("%w (%w)", err, *failed)
+	}
+	return err
 }
 
 // The names of all writes of this package. The tenant is that of the command without a
@@ -197,8 +204,9 @@ const (
 
 // open returns an engine that knows this write alone, and its intent. Each call has its own, since
 // closures are of a call.
-func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
+func (w *Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, intent.WriteIntent, error) {
 	in, err := w.intent()
+	w.failed = new(atomic.Pointer[error])
 	if store == nil {
 		err = errors.New("once: there is no store")
 	}
@@ -206,7 +214,7 @@ func (w Write) open(ctx context.Context, store ledger.Ledger) (*engine.Engine, i
 		return nil, in, err
 	}
 	var reg connectors.Registry
-	err = reg.Register(destination, connectors.Destination{Connector: closures{w, in.Workflow, ctx}, Profiles: map[string]connectors.Profile{
+	err = reg.Register(destination, connectors.Destination{Connector: closures{*w, in.Workflow, ctx}, Profiles: map[string]connectors.Profile{
 		in.Kind: {Stamped: true, Settle: w.Settle, Horizon: w.Horizon}}})
 	if err != nil {
 		return nil, in, err
@@ -305,14 +313,14 @@ var _ connectors.Connector = closures{}
 
 // Write implements [connectors.Connector].
 func (c closures) Write(ctx context.Context, r connectors.Request) (connectors.Receipt, error) {
-	return connectors.Receipt{}, finished(func() error { return c.of.Send(valued{ctx, c.caller}, r.Stamp) })
+	return connectors.Receipt{}, c.finished("Send", func() error { return c.of.Send(valued{ctx, c.caller}, r.Stamp) })
 }
 
 // Read implements [connectors.Connector].
 func (c closures) Read(ctx context.Context, q connectors.Query) (connectors.Observation, error) {
 	seen := connectors.Observation{At: time.Now()}
 	var found []Record
-	err := finished(func() (err error) {
+	err := c.finished("Find", func() (err error) {
 		found, err = c.of.Find(valued{ctx, c.caller}, q.Stamp)
 		return err
 	})
@@ -346,7 +354,7 @@ func (v valued) Value(key any) any {
 
 // finished calls a closure in a goroutine of its own, since it may end that (t.FailNow): the engine's
 // must not end.
-func finished(call func() error) error {
+func (c closures) finished(name string, call func() error) error {
 	ended := make(chan error, 1)
 	go func() {
 		err := errors.New("the function ended its goroutine")
@@ -358,5 +366,10 @@ func finished(call func() error) error {
 		}()
 		err = call()
 	}()
-	return <-ended
+	err := <-ended
+	if err != nil {
+		failed := fmt.Errorf("%s: %w", name, err)
+		c.of.failed.Store(&failed)
+	}
+	return err
 }

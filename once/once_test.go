@@ -454,6 +454,37 @@ func TestErrorsOfSend(t *testing.T) {
 	})
 }
 
+// The error of a write that is not done has the last error of its functions.
+func TestCauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := errors.New("no such host")
+		for name, c := range map[string]struct {
+			spoil func(*once.Write)
+			want  ledger.Status
+			text  string
+		}{
+			"Send": {func(w *once.Write) { w.Send = func(context.Context, string) error { return failed } }, ledger.StatusReview, "Send: no such host"},
+			"Send refused": {func(w *once.Write) {
+				w.Send = func(context.Context, string) error { return connectors.Refused("402", failed) }
+			}, ledger.NotApplied, "no such host"},
+			"Send panics": {func(w *once.Write) { w.Send = func(context.Context, string) error { panic("no such host") } }, ledger.StatusReview, "Send: the function panicked: no such host"},
+			"Find": {func(w *once.Write) {
+				w.Find = func(context.Context, string) ([]once.Record, error) { return nil, failed }
+			}, ledger.InProgress, "Find: no such host"},
+		} {
+			w := (&shelf{}).write("a", paid)
+			w.Horizon = connectors.Bound{}
+			c.spoil(&w)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			out, err := once.Do(ctx, ledger.NewMemory(), w)
+			cancel()
+			if out.Status != c.want || !errors.Is(err, once.ErrNotVerified) || !strings.Contains(fmt.Sprint(err), c.text) || errors.Is(err, failed) == (name == "Send panics") {
+				t.Errorf("%s: %s, %v; want %s because of %q", name, out.Status, err, c.want, c.text)
+			}
+		}
+	})
+}
+
 // A write in review waits for a decision, and each decision ends it.
 func TestDecide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
