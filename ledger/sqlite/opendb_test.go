@@ -30,6 +30,11 @@ func TestOpenDB(t *testing.T) {
 	if tables != 2 {
 		t.Errorf("%d of the tables are in the caller's file, want 2", tables)
 	}
+	var mode string
+	must(t, db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode))
+	if mode != "wal" {
+		t.Errorf("the journal of the caller's file is %q", mode)
+	}
 }
 
 // A second copy of SQLite in the process would break the locks of the first.

@@ -101,9 +101,10 @@ var _ ledger.Ledger = (*Ledger)(nil)
 
 // OpenDB is Open for the file of the main database that db has open, which then holds the caller's
 // tables and those of the ledger, and from then on has a write-ahead log. The ledger has connections of
-// its own, and Close leaves db open. While a transaction of db has written and is not committed, a call
-// of the ledger that writes waits, and fails after some 10 s. The driver of db must be modernc.org/sqlite: two
-// copies of SQLite in one process break each other's locks.
+// its own, and Close leaves db open. Both write to one file: db needs a busy timeout, and while a
+// transaction of it has written and is not committed, calls of the ledger wait, and fail after some 10 s.
+// The driver of db must be modernc.org/sqlite: two copies of SQLite in one process break each other's
+// locks.
 func OpenDB(ctx context.Context, db *sql.DB, o *Options) (*Ledger, error) {
 	const driver = "modernc.org/sqlite"
 	if t := reflect.TypeOf(db.Driver()); t.Kind() != reflect.Pointer || t.Elem().PkgPath() != driver {
