@@ -217,6 +217,8 @@ class Client(Server):
             list(self.client(address, patience=1).outcomes(["wr_" + 32 * "0"]))
         with self.assertRaises(readback.NotKnown):
             self.client(address, patience=1).decide("wr_" + 32 * "0", "approve", "x")
+        with self.assertRaises(readback.NotKnown):
+            self.client(address, patience=1).get("wr_" + 32 * "0")
 
     def test_the_server_comes_back(self):
         w, id = world.World(), self.name + "7"

@@ -239,8 +239,8 @@ class Core(Generic[O, Os, Ws]):
         yield from self._write(declare(expect, *args, **kwargs))
 
     def _get(self, id: str, wait: float, final: bool) -> Steps[None]:
-        end, until = self._end(max(wait, self._timeout)), self._end(wait)
-        yield Result((yield from self._outcome(lambda o: o.final if final else o.done, end, until, "GET", of(id), final=final)))
+        ended = self._outcome(lambda o: o.final if final else o.done, self._end(None), self._end(wait), "GET", of(id), final=final)
+        yield Result((yield from ended))
 
     def _decide(self, id: str, decision: Mapping[str, Any]) -> Steps[None]:
         body = json.dumps({name: value for name, value in decision.items() if value is not None}).encode()
