@@ -472,6 +472,15 @@ class AsyncClient(Client):
     name = "a"
 
 
+async def until(condition):
+    """Is world.until, which would block the loop."""
+    end = time.monotonic() + 60
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come true in time")
+        await asyncio.sleep(0.01)
+
+
 class Async(Server, unittest.IsolatedAsyncioTestCase):
     kind = readback.AsyncClient
 
@@ -480,8 +489,7 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
         proxy.released.clear()
         async with self.client(proxy.url) as rb:
             write = asyncio.ensure_future(rb.write(order("l1")))
-            while not proxy.arrived.is_set():  # it is set only if the loop continues
-                await asyncio.sleep(0.01)
+            await until(proxy.arrived.is_set)  # it is set only if the loop continues
             self.assertFalse(write.done())
             proxy.released.set()
             self.assertTrue((await write).verified)
@@ -495,8 +503,7 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
             for _ in range(2):
                 proxy.arrived.clear()
                 write = asyncio.ensure_future(place.write(intent))
-                while not proxy.arrived.is_set():
-                    await asyncio.sleep(0.01)
+                await until(proxy.arrived.is_set)
                 write.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await write
@@ -569,8 +576,7 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
         rb = self.client(proxy.url)
         held = await rb.write(order("c3", tool="charge_by_hand"))
         waits = asyncio.ensure_future(rb.outcomes([held.id]).__anext__())
-        while not any(b"/v1/events" in r for r in proxy.requests):
-            await asyncio.sleep(0.01)
+        await until(lambda: any(b"/v1/events" in r for r in proxy.requests))
         waits.cancel()
         with self.assertRaises(asyncio.CancelledError):
             await waits
