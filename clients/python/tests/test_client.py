@@ -601,6 +601,31 @@ class Async(Server, unittest.IsolatedAsyncioTestCase):
         effects = self.world.effects()
         self.assertEqual({len(effects[f"t{i}"]) for i in range(MANY)}, {1})
 
+    def test_a_client_in_loops_of_several_threads(self):
+        open, peaks = [], []
+
+        def answer(out):
+            open.append(out)
+            peaks.append(len(open))
+            time.sleep(0.05)  # the work of the server
+            out.write(json.dumps(VERIFIED).encode())
+            open.remove(out)
+
+        _, url = self.fake(other=[answer])
+
+        async def write(i):
+            await asyncio.sleep(i / 1000)  # others of other loops come in between
+            return (await rb.write(order(f"h{i}"))).status
+
+        async def writes():
+            return await asyncio.gather(*map(write, range(50)))
+
+        with unittest.mock.patch("readback._client.OPEN", 2), concurrent.futures.ThreadPoolExecutor(4) as pool:
+            rb = self.client(url)
+            for future in [pool.submit(asyncio.run, writes()) for _ in range(4)]:
+                self.assertEqual(future.result(60), ["verified"] * 50)
+        self.assertLessEqual(max(peaks), 2 * 4)
+
     def test_a_client_in_two_loops(self):
         rb = self.client()
         for i in range(2):

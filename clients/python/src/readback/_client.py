@@ -102,9 +102,6 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
     server. The same call later is the same write: await the cancelled one before it.
     """
 
-    _slots: Optional[asyncio.Semaphore] = None
-    _loop: Optional[asyncio.AbstractEventLoop] = None
-
     async def __aenter__(self) -> AsyncClient:
         return self
 
@@ -157,9 +154,7 @@ class AsyncClient(Core[Coroutine[Any, Any, Outcome], AsyncIterator[Outcome], Asy
             return None if isinstance(step, Line) else f"{type(e).__name__}: {e}"
 
     async def _in_turn(self, r: Request) -> Answer:
-        if self._slots is None or self._loop is not asyncio.get_running_loop():
-            self._loop, self._slots = asyncio.get_running_loop(), asyncio.Semaphore(OPEN)
-        async with self._slots:
+        async with self._turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(OPEN)):
             return await within(r.timeout, self._send(r))
 
     async def _send(self, r: Request) -> Answer:

@@ -16,8 +16,9 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, MutableMapping, Optional, Sequence, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
+from weakref import WeakKeyDictionary
 
 from ._outcome import NotKnown, Outcome, Refused
 from ._place import Place, current, declares, identified, within
@@ -94,6 +95,7 @@ class Core(Generic[O, Os, Ws]):
         if token:
             self._headers["Authorization"] = "Bearer " + token
         self._timeout, self._patience = timeout, patience
+        self._turns: MutableMapping[Any, Any] = WeakKeyDictionary()  # of each event loop, as some clients need them
 
     def write(self, intent: Mapping[str, Any], patience: Optional[float] = None) -> O:
         """Declares a write, and returns its outcome, or the one so far after patience seconds.
