@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { generateText, isStepCount, tool } from "ai";
+import { generateText, isStepCount, streamText, tool } from "ai";
+import { convertArrayToReadableStream } from "ai/test";
 import { beforeAndAfter, held, place, program } from "../wrapper.mjs";
 import { model } from "./build/model.js";
 
@@ -62,6 +63,19 @@ test("of equal calls at once one is sent", async (t) => {
   const [first, again, other] = steps[0].toolResults.map(({ output }) => output);
   assert.deepEqual([first.verified, again, other.verified], [true, first, true]);
   assert.deepEqual([await w.effects("A-1"), await w.effects("A-2")], [1, 1]);
+});
+
+test("a streamed call is made although the response then breaks off, and the next one is the same write", async (t) => {
+  const w = await place(t);
+  const { charge_card } = await program("ai", "verified");
+  const clerk = model(["A-1"]);
+  const { content: [call] } = await clerk.doGenerate({ prompt: [] });
+  clerk.doStream = async () => ({ stream: convertArrayToReadableStream([call, { type: "error", error: new Error("the provider is overloaded") }]) });
+  const parts = [];
+  for await (const { type } of streamText({ model: clerk, tools: { charge_card }, messages: begin, onError() {} }).fullStream) parts.push(type);
+  assert.deepEqual([parts.includes("error"), await w.effects("A-1")], [true, 1]);
+  await go({ charge_card }, model(["A-1"]), begin);
+  assert.equal(await w.effects("A-1"), 1);
 });
 
 test("a second call is the first one, or is refused; a tool without an operation throws before anything is sent", async (t) => {
