@@ -272,8 +272,8 @@ func work(stage killtest.Inside) error {
 
 func TestLaggingReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, settle := range map[string]connectors.Bound{"declared": connectors.Within(5 * time.Second), "undeclared": {}} {
-			w, store := lagging(t, 3*time.Second, orders.Fault{Kind: orders.LostAnswer}), ledger.NewMemory()
+		for name, settle := range map[string]connectors.Bound{"declared": connectors.Within(45 * time.Second), "undeclared": {}} {
+			w, store := lagging(t, 40*time.Second, orders.Fault{Kind: orders.LostAnswer}), ledger.NewMemory()
 			write := pay(w.Connector(), "A-1")
 			write.Settle = settle
 			if out := do(t, store, write, ledger.Verified); out.Sends != 1 {
@@ -322,11 +322,19 @@ func TestSuccessForSomethingElse(t *testing.T) {
 func TestManyWorkersAtOnce(t *testing.T) {
 	stores(t, func(t *testing.T, open func() ledger.Ledger) {
 		w := world(t, orders.Fault{Kind: orders.LostAnswer, Times: 1})
-		var all sync.WaitGroup
+		var all, read sync.WaitGroup
+		read.Add(3 * 4)
 		for range 3 {
 			store := open()
 			for range 4 {
-				all.Go(func() { do(t, store, pay(w.Connector(), "A-1"), ledger.Verified) })
+				write := pay(w.Connector(), "A-1")
+				find, first := write.Find, sync.OnceFunc(func() { read.Done(); read.Wait() })
+				write.Find = func(ctx context.Context, stamp string) ([]once.Record, error) {
+					found, err := find(ctx, stamp)
+					first() // all have found nothing before one of them sends
+					return found, err
+				}
+				all.Go(func() { do(t, store, write, ledger.Verified) })
 			}
 		}
 		all.Wait()
