@@ -112,6 +112,17 @@ func TestMissingKey(t *testing.T) {
 				for _, v := range []*redact.Vault{vaultOf(t, "k2"), nil} {
 					b.engine = b.sealing(v, nil)
 					b.worked(3 * time.Hour)
+					seq := b.state(id).Seq
+					for range 5 {
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						if _, err := b.engine.Wait(ctx, "acme", id, true); err != nil && !errors.Is(err, redact.ErrNoKey) {
+							t.Error(err)
+						}
+						cancel()
+					}
+					if again := b.state(id).Seq - seq; again > 2 {
+						t.Errorf("callers put it back in %d rows%s", again, b.life(id))
+					}
 				}
 				writes, _ := b.world.Count()
 				rec := b.state(id)

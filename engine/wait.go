@@ -300,12 +300,16 @@ func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 }
 
 // early reports whether a write may be continued before it is due: it was due when a process that
-// could not work on it put it back, and its destination is registered here.
+// could not work on it put it back, and this process can. Where it cannot either, each wait would
+// put the write back again.
 func (e *Engine) early(rec ledger.Record) bool {
 	if rec.Rule != unworkable {
 		return false
 	}
-	_, _, err := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind)
+	if _, _, err := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind); err != nil {
+		return false
+	}
+	_, err := e.open(rec)
 	return err == nil
 }
 
