@@ -26,6 +26,7 @@ export function verified<T extends object>(tool: T, write: WriteTool, run: Run =
   return {
     ...tool,
     outputSchema: undefined,
+    toModelOutput: undefined,
     execute,
     // The SDK asks before each call, and calls at once if none is needed.
     needsApproval: async (args, options) => (await (typeof asks === "function" ? asks(args, options) : asks)) || waits(await execute(args, options)),

@@ -40,6 +40,7 @@ export function verified<T>(tool: T, write: WriteTool): Verified<T, Replaced> {
   return {
     ...tool,
     outputSchema,
+    toModelOutput: undefined,
     suspendSchema: undefined,
     resumeSchema: undefined,
     execute: async (args: any, { abortSignal, workflow, agent }: Context = {}) => {

@@ -38,14 +38,15 @@ test("a tool's own approval comes before the write is declared", async (t) => {
   const { charge_card } = await program("ai", "plain");
   const rb = new Readback();
   const write = rb.tool({ destination: "orders", kind: "order", write: "create", tool: "charge_card", key: ["order_id"], operation: (o) => `charge:${o.order_id}` });
-  const asks = tool(verified({ ...charge_card, needsApproval: true }, write));
+  const asks = tool(verified({ ...charge_card, needsApproval: true, toModelOutput: () => ({ type: "text", value: "charged" }) }, write));
   const stopped = await go({ charge_card: asks }, model(["A-1"]), begin);
   assert.equal(stopped.content.at(-1).type, "tool-approval-request");
   assert.equal(await w.effects("A-1"), 0);
   await go({ charge_card: asks }, model(["A-1"]), approved(stopped, false));
   assert.equal(await w.effects("A-1"), 0);
-  await go({ charge_card: asks }, model(["A-1"]), approved(stopped));
-  assert.equal(await w.effects("A-1"), 1);
+  const resumed = model(["A-1"]);
+  await go({ charge_card: asks }, resumed, approved(stopped));
+  assert.deepEqual([result(resumed).status, await w.effects("A-1")], ["verified", 1], "the model reads the outcome, not the tool's own text");
 });
 
 test("of equal calls at once one is sent", async (t) => {
