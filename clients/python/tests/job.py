@@ -33,7 +33,15 @@ async def tasks():
         await asyncio.gather(*map(one, range(count)))
 
 
+def counted():
+    with readback.Client(patience=120) as rb, rb.workflow("run"), rb.step("charge") as step:
+        for i in range(count):
+            show(step.write(world.order(f"A-{i}", workflow=None, step=None)))
+
+
 if way == "threads":
     threads()
+elif way == "counted":
+    counted()
 else:
     asyncio.run(tasks())

@@ -74,6 +74,29 @@ class Faults(unittest.TestCase):
         self.assertGreater(summary["review"], 0, "no fault was noticed")
         self.assertGreater(proxy.cuts, 0)
 
+    def test_counted_calls_of_a_job_that_is_killed(self):
+        count, kills = 40, 3
+        w = world.World()
+        self.addCleanup(w.close)
+        proxy = world.Proxy(w.url, chance=0.1, seed=22)
+        self.addCleanup(proxy.close)
+        w.faults("lost-answer,op=create,chance=0.3")
+        env = dict(os.environ, READBACK_URL=proxy.url, READBACK_TOKEN=w.token, PYTHONDONTWRITEBYTECODE="1")
+        ids = set()
+        for life in range(kills + 1):
+            job = [sys.executable, str(world.ROOT / "tests" / "job.py"), "counted", str(count)]
+            with subprocess.Popen(job, env=env, stdout=subprocess.PIPE, text=True) as job:
+                for n, line in enumerate(job.stdout, 1):
+                    outcome = json.loads(line)
+                    self.assertEqual(outcome["status"], "verified")
+                    ids.add(outcome["id"])
+                    if life < kills and n == 10 * (life + 1):
+                        job.kill()
+                        break
+        self.assertEqual((job.returncode, len(ids)), (0, count))
+        self.assertEqual({order: len(made) for order, made in w.effects().items()}, {f"A-{i}": 1 for i in range(count)})
+        self.assertGreater(proxy.cuts, 0)
+
     def agrees(self, before, now):
         """An outcome that has ended does not change, unless a recheck was announced."""
         if before and before["status"] in ("verified", "not_applied") and "recheck_until" not in before:
