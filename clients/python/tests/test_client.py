@@ -303,7 +303,8 @@ class Client(Server):
         class Handler(http.server.BaseHTTPRequestHandler):
             bodies, script = [], [
                 (0, "", b""), (503, "0", b'{"title": "The ledger cannot be used now"}'), (429, "0", b'{"title": "Too many"}'),
-                (409, "0", b'{"title": "In progress", "id": "wr_1"}'), (502, "0", b"<html>"), (200, "0", b"<html>"), (200, "0", b'{"status": "ok"}'), (200, "0", b'{"id": "wr_1"}'),
+                (409, "0", b'{"title": "In progress", "id": "wr_1"}'), (502, "0", b"<html>"), (200, "0", b"<html>"),
+                (200, "0", b'{"status": "ok"}'), (200, "0", b'{"id": "wr_1"}'),
                 (202, "", b'{"id": "wr_1", "status": "in_progress"}'), (200, "", b'{"id": "wr_1", "status": "verified", "ref": "ord_1"}')]
 
             def do_POST(self):

@@ -369,7 +369,8 @@ class PydanticAI(Case):
             last = messages[-1].parts
             if last[0].part_kind != "tool-return":
                 orders = [self.order] * 3 + [self.order + "-2"]
-                return ModelResponse(parts=[ToolCallPart("charge_card", {"order_id": order, "amount_cents": 1999}, f"call_{i}") for i, order in enumerate(orders)])
+                return ModelResponse(parts=[ToolCallPart("charge_card", {"order_id": order, "amount_cents": 1999}, f"call_{i}")
+                                            for i, order in enumerate(orders)])
             got.extend(part.content for part in last)
             return ModelResponse(parts=[TextPart("done")])
 
@@ -424,10 +425,11 @@ class ADK(Case):
 
         class Model(BaseLlm):
             async def generate_content_async(self, llm_request, stream=False):
-                parts = [types.Part(function_call=types.FunctionCall(name="charge_card", args={"order_id": order, "amount_cents": 1999}, id=f"call_{i}"))
+                calls = [types.FunctionCall(name="charge_card", args={"order_id": order, "amount_cents": 1999}, id=f"call_{i}")
                          for i, order in enumerate(orders)]
                 ended = llm_request.contents[-1].parts[-1].function_response
-                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="done")] if ended else parts))
+                yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text="done")] if ended
+                                                        else [types.Part(function_call=call) for call in calls]))
 
         self.runner.agent.model = Model(model="parallel")
         got = [r.response for event in self.send(text="go") for r in event.get_function_responses()]

@@ -16,7 +16,8 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, MutableMapping, Optional, Sequence, TypeVar, Union
+from typing import (TYPE_CHECKING, AbstractSet, Any, Callable, Dict, Generator, Generic, Iterable, Iterator, Mapping, MutableMapping, Optional,
+                    Sequence, TypeVar, Union)
 from urllib.parse import quote, urlencode, urlsplit
 from weakref import WeakKeyDictionary
 
