@@ -444,16 +444,25 @@ func TestOtherActors(t *testing.T) {
 	})
 }
 
-// Three writes, of which the second fails. Repeated from the beginning, each is made once.
+// Three writes, of which the second cannot be read after its send. Repeated from the beginning, each is made once.
 func TestHalfOfSeveralWrites(t *testing.T) {
 	stores(t, func(t *testing.T, open func() ledger.Ledger) {
 		w, ids := world(t, orders.Fault{Kind: orders.LostAnswer}), []string{"A-1", "A-2", "A-3"}
-		killtest.Must(t, w.Set(orders.Fault{Kind: orders.UnreadableRead, Key: "A-2"}))
 		all := func(limit time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			for _, id := range ids {
-				if _, err := once.Do(ctx, open(), pay(w.Connector(), id)); err != nil {
+				write := pay(w.Connector(), id)
+				write.Horizon = connectors.Within(limit / 10) // it ends while the second cannot be read
+				send := write.Send
+				write.Send = func(ctx context.Context, stamp string) error {
+					err := send(ctx, stamp)
+					if id == "A-2" {
+						err = errors.Join(err, w.Set(orders.Fault{Kind: orders.UnreadableRead, Key: id}))
+					}
+					return err
+				}
+				if _, err := once.Do(ctx, open(), write); err != nil {
 					return err
 				}
 			}
