@@ -33,3 +33,14 @@ test("the core is small, needs no package, and knows no address", () => {
   assert.equal(JSON.parse(readFileSync(`${root}/package.json`, "utf8")).dependencies, undefined);
   for (const name of readdirSync(`${root}/dist`).filter((n) => n.endsWith(".js"))) assert.doesNotMatch(readFileSync(`${root}/dist/${name}`, "utf8"), /https?:\/\//, name);
 });
+
+test("it is installed beside any version of a framework", () => {
+  const imported = new Set();
+  for (const name of readdirSync(`${root}/dist`)) {
+    for (const [, from] of readFileSync(`${root}/dist/${name}`, "utf8").matchAll(/from "([^."][^"]*)"/g)) imported.add(from);
+  }
+  // npm refuses an installation beside another version of a peer, an optional one too.
+  const { peerDependencies, peerDependenciesMeta } = JSON.parse(readFileSync(`${root}/package.json`, "utf8"));
+  assert.deepEqual(peerDependencies, Object.fromEntries([...imported].sort().map((name) => [name, "*"])));
+  for (const name of imported) assert.equal(peerDependenciesMeta[name].optional, true);
+});
