@@ -145,6 +145,25 @@ class Client(Server):
         self.assertIn("amount", str(refused.exception))
         self.one(id)
 
+    def test_a_step_whose_calls_are_others_than_in_an_earlier_run(self):
+        rb, id = self.client(), self.name + "14"
+
+        def job(*orders):
+            found = []
+            with rb.workflow(id), rb.step("charge") as step:
+                for one in orders:
+                    try:
+                        outcome = step.write(order(id + one, workflow=None, step=None))
+                        found.append((asyncio.run(outcome) if asyncio.iscoroutine(outcome) else outcome).status)
+                    except (readback.Refused, ValueError) as e:  # and the next one is tried
+                        found.append(type(e))
+            return found
+
+        self.assertEqual(job("a", "b"), ["verified"] * 2)
+        self.assertEqual(job("n", "a", "b", "c"), [readback.Refused] + [ValueError] * 3)
+        self.assertEqual(job("a", "b", "c"), ["verified"] * 3)
+        self.assertEqual({one: len(made) for one, made in self.world.effects().items() if one.startswith(id)}, {id + one: 1 for one in "abc"})
+
     def test_one_operation_of_two_runs(self):
         rb, id = self.client(), self.name + "3"
         first = rb.write(order(id, idempotency_key=f"charge:{id}"))
