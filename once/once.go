@@ -15,6 +15,8 @@
 // Call Do again with the same key: it continues. If something may have been sent, it reads with Find,
 // and sends only if it is certain that nothing was applied and nothing will be. Nothing continues by
 // itself, since there is no worker: whatever repeats the caller (a queue, a job, a user) repeats Do.
+// A process on another machine, or on another system than Linux, first waits for the lease of the dead
+// one, for up to a minute.
 //
 // Time counts only as far as one process has counted it. Where Send has failed and Find finds nothing,
 // that process calls Do for Settle and Horizon together, and at least for a minute, before anything is
