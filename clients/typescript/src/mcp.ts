@@ -25,6 +25,8 @@ const unsure = (code: unknown): boolean => typeof code !== "number" || [-32000, 
  * page of the write. Its answer decides nothing: the reviewer does that at readback.
  */
 export function verified<C extends Client>(client: C, { workflow, step }: { workflow: string; step?: string }): C {
+  // The server would name the calls by the session, which is another one when the program starts again.
+  if (!workflow) throw new TypeError("the calls have no name: set workflow");
   const calls = new Calls();
   const callTool = async (params: Call, resultSchema?: unknown, options?: { signal?: AbortSignal }) => {
     // Another server may carry out each repeat.

@@ -25,7 +25,7 @@ async function answers(t, handle) {
 const json = (response, status, body, headers = {}) => response.writeHead(status, { "Content-Type": "application/json", ...headers }).end(JSON.stringify(body));
 const verified = { id: "wr_1", status: "verified", text: "It is as requested.", for_model: "Done.", replayed: false };
 
-test("the server is away: NotKnown, and the same intent is one write later", async (t) => {
+test("the server is unreachable: NotKnown, and the same intent is one write later", async (t) => {
   const rb = new Readback({ url: `http://127.0.0.1:${await freePort()}`, patienceMs: 100 });
   await assert.rejects(rb.write(intent), (e) => e instanceof NotKnown && e.cause !== undefined);
   await assert.rejects(rb.get("wr_1"), NotKnown);

@@ -64,26 +64,26 @@ test("a step counts its writes, and repeats one that has not ended", async (t) =
 
 test("a step counts each tool, and repeats as many equal writes as have not ended", async () => {
   const named = [];
-  let away = true;
+  let unreachable = true;
   const reversed = (intent) => Object.fromEntries(Object.entries(intent).reverse());
   const outcome = { id: "wr_1", status: "verified", text: "", for_model: "", replayed: false };
   const rb = new Readback({
     url: "http://127.0.0.1:9", patienceMs: 0, fetch: async (_, { body }) => {
       const { tool, call } = JSON.parse(body);
       named.push(`${tool} ${call}`);
-      if (away) throw new TypeError("the server is away");
+      if (unreachable) throw new TypeError("the server is unreachable");
       return Response.json(outcome);
     },
   });
   const step = rb.workflow("run-7").step("charge");
   const both = () => Promise.allSettled([step.write(order("A-1")), step.write(order("A-1"))]);
   assert.deepEqual((await both()).map((r) => r.reason instanceof NotKnown), [true, true]);
-  away = false;
+  unreachable = false;
   await both();
   await step.write({ ...order("A-1"), tool: "send_receipt" });
-  away = true;
+  unreachable = true;
   await assert.rejects(step.write(order("A-1")), NotKnown);
-  away = false;
+  unreachable = false;
   const { key, expect, ...rest } = order("A-1");
   await step.write(reversed({ ...rest, key, expect: reversed(expect) })); // a model gives its arguments in any order
   assert.deepEqual(named, ["charge_card 0", "charge_card 1", "charge_card 0", "charge_card 1", "send_receipt 0", "charge_card 2", "charge_card 2"]);

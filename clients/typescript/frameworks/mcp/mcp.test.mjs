@@ -116,13 +116,18 @@ test("a call whose answer is lost is made again under its name; the next call is
 
 test("an error of the server is no lost answer, and no answer at all is a result", async (t) => {
   const w = await place(t, { config: tools() });
-  let away = false;
-  const client = await connected(t, w, { fetch: (url, init) => (away ? Promise.reject(new TypeError("fetch failed")) : fetch(url, init)) });
+  let unreachable = false;
+  const client = await connected(t, w, { fetch: (url, init) => (unreachable ? Promise.reject(new TypeError("fetch failed")) : fetch(url, init)) });
   const calls = verified(client, { workflow: "invoices-7" });
   await assert.rejects(calls.callTool({ name: "no_such_tool", arguments: {} }), { code: -32602 });
-  away = true;
+  unreachable = true;
   const { structuredContent } = await calls.callTool(order);
   assert.deepEqual([structuredContent.status, structuredContent.verified], ["not_known", false]);
+});
+
+test("a client without a workflow is refused before anything is sent", () => {
+  const client = new Client({ name: "clerk", version: "1.0.0" });
+  for (const workflow of [undefined, ""]) assert.throws(() => verified(client, { workflow }), TypeError);
 });
 
 test("a client of another server repeats nothing", async (t) => {
