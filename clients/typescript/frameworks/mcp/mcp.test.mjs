@@ -22,6 +22,8 @@ async function connected(t, w, { capabilities = {}, fetch } = {}) {
 
 const order = { name: "create_order", arguments: { order_id: "A-1", amount_cents: 1999 } };
 
+const numbered = (order_id) => ({ ...order, arguments: { ...order.arguments, order_id } });
+
 test("a held write is an elicitation, and its answer sends nothing", async (t) => {
   const w = await place(t, { config: tools() + held.config });
   const client = await connected(t, w, { capabilities: { elicitation: { url: {} } } });
@@ -78,6 +80,26 @@ test("of equal calls of an operation one is sent, at once and later; one with ot
   for (const { structuredContent: { id, status } } of made) assert.deepEqual([id, status], [first.id, "verified"]);
   const { structuredContent: other } = await calls.callTool({ ...order, arguments: { ...order.arguments, amount_cents: 2500 } });
   assert.deepEqual([other.status, other.verified, await w.effects("A-1")], ["refused", false, 1]);
+  assert.equal((await calls.callTool(numbered("A-2"))).structuredContent.status, "verified", "another operation");
+});
+
+test("calls that are others than in an earlier run make no more writes; other tools do not count", async (t) => {
+  const w = await place(t, { config: tools({ operation: false }) });
+  const client = await connected(t, w);
+  const run = async (...ids) => {
+    const calls = verified(client, { workflow: "invoices-7", step: "charge" });
+    const results = [];
+    for (const id of ids) {
+      const { structuredContent } = await calls.callTool(id.startsWith("wr_") ? { name: "get_outcome", arguments: { id } } : numbered(id));
+      results.push(structuredContent.verified ? structuredContent.id : structuredContent.status);
+    }
+    return results;
+  };
+  const [first, second] = await run("A-1", "A-2");
+  assert.deepEqual(await run("A-0", "A-1", "A-2", "A-3"), ["refused", "refused", "refused", "refused"]);
+  const none = `wr_${"0".repeat(32)}`;
+  assert.deepEqual(await run("A-1", none, first, none, "A-2"), [first, "refused", first, "refused", second]);
+  assert.deepEqual(await Promise.all(["A-0", "A-1", "A-2", "A-3"].map(w.effects)), [0, 1, 1, 0]);
 });
 
 test("a call keeps its number until the server knows how it ended", async () => {
