@@ -75,7 +75,7 @@ class Faults(unittest.TestCase):
         self.assertGreater(proxy.cuts, 0)
 
     def test_counted_calls_of_a_job_that_is_killed(self):
-        count, kills = 40, 3
+        count, kills = 24, 3
         w = world.World()
         self.addCleanup(w.close)
         proxy = world.Proxy(w.url, chance=0.1, seed=22)
@@ -90,7 +90,7 @@ class Faults(unittest.TestCase):
                     outcome = json.loads(line)
                     self.assertEqual(outcome["status"], "verified")
                     ids.add(outcome["id"])
-                    if life < kills and n == 10 * (life + 1):
+                    if life < kills and n == 6 * (life + 1):
                         job.kill()
                         break
         self.assertEqual((job.returncode, len(ids)), (0, count))
