@@ -1,6 +1,6 @@
 import { isDone } from "./outcome.js";
-import { Calls } from "./step.js";
-import type { ToolResult } from "./tool.js";
+import { Calls, type End, otherCalls } from "./step.js";
+import { failureOf } from "./tool.js";
 
 type Call = { name: string; _meta?: Record<string, unknown>; [member: string]: unknown };
 
@@ -14,6 +14,12 @@ const tries = 3;
 // Codes of the MCP SDK's errors after which a call may have been made: a closed connection, a request
 // without an answer, a body that is not MCP's, and what a proxy answers. A server's own errors have others.
 const unsure = (code: unknown): boolean => typeof code !== "number" || [-32000, -32001, -1, 408, 429].includes(code) || code >= 500;
+
+function endOf({ name }: Call, outcome?: any): End {
+  if (outcome && isDone(outcome)) return "ended";
+  // The id is that of the write with the same name, or of one that began the same operation.
+  return outcome?.status === "refused" && outcome.id && name !== "get_outcome" && !/ this operation /.test(outcome.text) ? "other" : "open";
+}
 
 /**
  * Makes an MCP client whose calls of readback's tools can be repeated. Each call has a name: the
@@ -29,36 +35,32 @@ export function verified<C extends Client>(client: C, { workflow, step }: { work
   // The server would name the calls by the session, which is another one when the program starts again.
   if (!workflow) throw new TypeError("the calls have no name: set workflow");
   const calls = new Calls();
-  const changed = new Set<string>();
   const callTool = async (params: Call, resultSchema?: unknown, options?: { signal?: AbortSignal }) => {
     // Another server may carry out each repeat.
     if (!/^readback(-gateway)?$/.test(client.getServerVersion()?.name ?? "")) throw new TypeError("the client is not connected to a readback server");
     const place = step ?? params.name;
-    const tool = JSON.stringify([place, params.name]); // the server names a write by its tool too
-    if (changed.has(tool)) return answer("refused", "Nothing was sent: an earlier call was another one in an earlier run, so this could be done twice. Report it to the user.");
-    const { call, end } = calls.take(tool, [tool, params.arguments], options?.signal);
+    const taken = calls.take(JSON.stringify([place, params.name]), params.arguments, options?.signal); // the server names a write by its tool too
+    if (!taken) return failure(otherCalls());
+    const { call, end } = taken;
     const named = { ...params, _meta: { "readback/workflow": workflow, "readback/step": place, "readback/call": call, ...params._meta } };
-    let ended = false;
+    let how: End = "open"; // an error, and an unknown status, say nothing about an earlier try
     try {
       for (let left = tries; left > 0 && !options?.signal?.aborted; left--) {
         try {
           const result = await client.callTool(named, resultSchema, options);
-          const { structuredContent: outcome } = result;
-          ended = outcome !== undefined && isDone(outcome);
-          // Another write has this name, unless it is the operation that another write began.
-          if (outcome?.status === "refused" && outcome.id && params.name !== "get_outcome" && !/ this operation /.test(outcome.text)) changed.add(tool);
+          how = endOf(params, result.structuredContent);
           return result;
         } catch (error) {
           if (!unsure((error as { code?: unknown }).code)) throw error;
         }
       }
     } finally {
-      end(ended); // an error, and an unknown status, say nothing about an earlier try
+      end(how);
     }
-    return answer("not_known", "It is not known whether this was done. Do not do it in another way, and do not call again.");
+    return failure(undefined);
   };
-  const answer = (status: ToolResult["status"], what_to_do: string) => {
-    const result: ToolResult = { id: "", verified: false, status, what_to_do };
+  const failure = (error: unknown) => {
+    const result = failureOf(error);
     return { content: [{ type: "text", text: JSON.stringify(result) }], structuredContent: result };
   };
   return new Proxy(client, {

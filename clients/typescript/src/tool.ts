@@ -42,7 +42,7 @@ const resultOf = (outcome: Outcome): ToolResult =>
   ({ id: outcome.id, verified: isVerified(outcome), status: outcome.status, what_to_do: outcome.for_model });
 
 /** What a model gets where a write threw, a cancelled one too. */
-const failureOf = (error: unknown): ToolResult => error instanceof Refused
+export const failureOf = (error: unknown): ToolResult => error instanceof Refused
   ? { id: error.problem.id ?? "", verified: false, status: "refused", what_to_do: `Refused: ${error.message} Do not do it in another way.` }
   : { id: "", verified: false, status: "not_known", what_to_do: "It is not known whether this was done. Do not do it in another way. A call with exactly the same arguments is safe." };
 
