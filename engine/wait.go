@@ -300,17 +300,14 @@ func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 }
 
 // early reports whether a write may be continued before it is due: it was due when a process that
-// could not work on it put it back, and this process can. Where it cannot either, each wait would
-// put the write back again.
+// could not work on it put it back, and this one can.
 func (e *Engine) early(rec ledger.Record) bool {
 	if rec.Rule != unworkable {
 		return false
 	}
-	if _, _, err := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind); err != nil {
-		return false
-	}
-	_, err := e.open(rec)
-	return err == nil
+	_, _, unknown := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind)
+	_, unreadable := e.open(rec)
+	return unknown == nil && unreadable == nil
 }
 
 // sleep waits for d, or until one of the contexts ends, and reports whether none has ended.
