@@ -231,17 +231,9 @@ export class Readback {
     if (this.#free > 0) this.#free--;
     else {
       const end = within(left, signal);
-      await new Promise<void>((resolve, reject) => {
-        const stop = () => {
-          this.#queue.delete(go);
-          reject(end.reason);
-        };
-        const go = () => {
-          end.removeEventListener("abort", stop);
-          resolve();
-        };
+      await new Promise<void>((go, stop) => {
         this.#queue.add(go);
-        end.addEventListener("abort", stop, { once: true });
+        end.addEventListener("abort", () => this.#queue.delete(go) && stop(end.reason));
       });
     }
     try {

@@ -184,6 +184,22 @@ test("a patience that is no number ends, and an endless one does not", async (t)
   assert.equal(requests.length, 131);
 });
 
+test("a call that waits for its turn can be cancelled, and the next one gets it", async () => {
+  let answer;
+  const answered = new Promise((resolve) => (answer = resolve));
+  let sent = 0;
+  const rb = new Readback({ url: "http://127.0.0.1:9", fetch: async () => (sent++, await answered, Response.json(verified)) });
+  const all = Array.from({ length: 128 }, () => rb.write(intent));
+  const stop = new AbortController();
+  const cancelled = rb.write(intent, { signal: stop.signal });
+  all.push(rb.write(intent));
+  stop.abort(new Error("enough"));
+  await assert.rejects(cancelled, /enough/);
+  answer();
+  await Promise.all(all);
+  assert.equal(sent, 129);
+});
+
 test("a browser's fetch is called as a function, and its cache is not used", async () => {
   const rb = new Readback({ url: "http://readback.example/below/?not=this", async fetch(url, { cache }) {
     assert.equal(this, undefined);
