@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package killtest has a worker of a workflow engine die, or the server that it needs, at a point of
 // a step that makes a write. It also has what the other tests of these adapters share: destinations in
 // the process of the test, and databases.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package pgtest
 
 import (
@@ -9,9 +7,9 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // ErrMissing says that PostgreSQL's server programs are not installed.
@@ -23,6 +21,9 @@ const debian = "/usr/lib/postgresql/*/bin"
 
 // binaries is the folder with the newest server programs.
 func binaries() (string, error) {
+	if runtime.GOOS == "windows" {
+		return "", ErrMissing // signals end it, and a shell watches it
+	}
 	folders, err := filepath.Glob(debian)
 	if err != nil {
 		return "", fmt.Errorf("pgtest: %w", err)
@@ -56,7 +57,7 @@ func complete(folder string) bool {
 
 // unprivileged is whom to run as: nil for ourselves, and another user where
 // we are root.
-func unprivileged() (*syscall.Credential, error) {
+func unprivileged() (*credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
 	}
@@ -71,7 +72,7 @@ func unprivileged() (*syscall.Credential, error) {
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, fmt.Errorf("pgtest: user %s: %w", name, err)
 		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		return &credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 	}
 	return nil, fmt.Errorf("pgtest: we are root, PostgreSQL refuses root, and there is no user %s", strings.Join(names, " or "))
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 package pgtest
 
 import (
@@ -48,7 +46,7 @@ type Server struct {
 	folder    string // the server's own: data, log and socket
 	port      int
 	bin       string
-	user      *syscall.Credential
+	user      *credential
 	cmd       *exec.Cmd
 	exited    chan struct{}
 	watchdog  io.Closer
@@ -160,8 +158,7 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	cmd.Dir = s.folder
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", "HOME=" + s.folder}
-	// A group of its own: an interrupt from the terminal is for the test.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.user, Setpgid: true}
+	own(cmd, s.user)
 	return cmd
 }
 
@@ -212,7 +209,7 @@ for i in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1"; sleep 1; [ -e "$1" ] || exit; don
 // doing so, as a test that is killed or runs into its time-out does.
 func watch(folder string) (io.Closer, error) {
 	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", ends, "sh", folder)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	own(cmd, nil)
 	in, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -33,7 +32,7 @@ func TestTry(t *testing.T) {
 		"readback init\n", "readback init >/dev/null\nsed s/127.0.0.1:8177/"+shop+"/ readback.yaml >moved && mv moved readback.yaml\n").Replace(block(t, "try"))
 	sh := exec.CommandContext(t.Context(), "sh", "-c", commands+"wait")
 	p.prepare(sh)
-	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	ownGroup(sh)
 	sh.Stderr = t.Output()
 	out, err := sh.StdoutPipe()
 	if err != nil {
@@ -43,7 +42,7 @@ func TestTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-sh.Process.Pid, syscall.SIGTERM)
+		endGroup(sh)
 		_ = sh.Wait() // killed by our signal
 	})
 	for lines := bufio.NewScanner(out); p.url == "" || p.shop == ""; {

@@ -1,5 +1,3 @@
-//go:build unix
-
 package imap
 
 import (
@@ -240,12 +238,11 @@ func (d *Dovecot) start(binary string, o owner) error {
 	}
 	d.cmd = exec.CommandContext(context.Background(), binary, "-F", "-c", path)
 	d.cmd.Dir = d.folder
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if o.change {
 		if err := os.Chown(d.folder, o.uid, o.gid); err != nil {
 			return err
 		}
-		d.cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(o.uid), Gid: uint32(o.gid)}
+		o.runs(d.cmd)
 	}
 	d.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	return d.run()

@@ -1,5 +1,3 @@
-//go:build unix
-
 package mail
 
 import (
@@ -266,7 +264,7 @@ func (p *Postfix) run() error {
 	p.cmd = exec.CommandContext(context.Background(), p.master, "-c", conf, "-d", "-e", postfixLives)
 	p.cmd.Dir = filepath.Join(p.folder, "queue")
 	p.cmd.Env = append(os.Environ(), "MAIL_CONFIG="+conf)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends the processes of its group
+	ownGroup(p.cmd) // it ends the processes of its group
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		return err

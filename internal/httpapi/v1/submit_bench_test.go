@@ -1,3 +1,5 @@
+//go:build unix
+
 package v1
 
 import (

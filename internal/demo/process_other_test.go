@@ -1,0 +1,7 @@
+//go:build !unix
+
+package demo
+
+import "testing"
+
+func wantNoChildren(*testing.T) {}

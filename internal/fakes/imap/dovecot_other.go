@@ -1,0 +1,7 @@
+//go:build !unix
+
+package imap
+
+import "os/exec"
+
+func (owner) runs(*exec.Cmd) {}
