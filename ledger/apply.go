@@ -491,12 +491,16 @@ func advance(r Record, events []Event, now time.Time) (Record, []Event, error) {
 // orderly refuses events of a caller that would break a queue. Only the ledger assigns and frees
 // places in it, and it reads the queue once per append.
 func orderly(r Record, events []Event) error {
+	held := false // by this append
 	for _, e := range events {
+		held = held || e.Kind == EvHeld
 		switch {
 		case e.Kind == EvFreed:
 			return fmt.Errorf("only the ledger itself frees a write, when the one before it leaves the queue")
 		case e.Kind == EvApproved && r.State != Held:
 			return fmt.Errorf("%q is for a write that was held before this append", e.Kind)
+		case e.Kind == EvRestored && held:
+			return fmt.Errorf("%q is not for a write that this append holds", e.Kind)
 		}
 	}
 	return nil

@@ -418,3 +418,27 @@ func TestPreparedOnce(t *testing.T) {
 		t.Errorf("%v; want it refused", err)
 	}
 }
+
+// The ledger reads the queue once per append, for a write that was held before it.
+func TestPlaceOfAWriteHeldByThisAppend(t *testing.T) {
+	rec, _, err := ledger.Begin(ledger.Reservation{Record: ledger.Record{ID: ledger.IDOf(strings.Repeat("0", 64)), StructuralKey: strings.Repeat("0", 64), KeyDigest: "d", Tenant: "a", Intent: []byte("{}")}}, "", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := ledger.Event{Kind: ledger.EvHeld, Need: 1}
+	for _, join := range []ledger.Event{
+		{Kind: ledger.EvApproved, By: "ada"},
+		{Kind: ledger.EvRestored, LostFrom: at, LostUntil: at},
+	} {
+		if after, _, err := ledger.Advance(rec, rec.Fence, []ledger.Event{held, join}, at); !errors.Is(err, ledger.ErrIllegalMove) {
+			t.Errorf("held and %s in one append: %s, %v", join.Kind, after.State, err)
+		}
+		one, _, err := ledger.Advance(rec, rec.Fence, []ledger.Event{held}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if two, _, err := ledger.Advance(one, one.Fence, []ledger.Event{join}, at); err != nil || !two.InQueue() {
+			t.Errorf("held, then %s: %s, %v", join.Kind, two.State, err)
+		}
+	}
+}
