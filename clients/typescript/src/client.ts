@@ -168,7 +168,7 @@ export class Readback {
     const start = performance.now(); // no clock that can be set
     let value: T | undefined;
     const left = () => start + (value === undefined ? patienceMs : waitMs) - performance.now();
-    for (let pause = 1, cause: unknown, problem: Problem | undefined; ; ) {
+    for (let first = true, pause = 1, cause: unknown, problem: Problem | undefined; ; first = false) {
       let wait: number;
       try {
         signal?.throwIfAborted();
@@ -183,7 +183,12 @@ export class Readback {
         cause = undefined;
       } catch (error) {
         signal?.throwIfAborted();
-        if (error instanceof Refused) throw error;
+        if (error instanceof Refused) {
+          if (value !== undefined) return value; // it is still what is known
+          // What the credentials or a proxy refuse now says nothing about an earlier request.
+          if (first || method === "GET" || [400, 409, 422].includes(error.problem.status ?? 0)) throw error;
+          throw new NotKnown("whether an earlier request was recorded is not known", { cause: error });
+        }
         if (request.once) throw new NotKnown("no answer: whether the decision was recorded is not known", { cause: error });
         cause = error; // no response: repeat the request
         wait = pause / 2;

@@ -41,7 +41,7 @@ export function requireVerified(outcome: Outcome): Verified {
   return outcome;
 }
 
-/** The request must change, or a reviewer must help. It is no statement about an earlier request whose response was lost. */
+/** The request must change, or a reviewer must help. It is no statement about an earlier call whose response was lost. */
 export class Refused extends Error {
   override readonly name = "Refused";
   readonly problem: Problem;

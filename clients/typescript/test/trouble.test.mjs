@@ -153,6 +153,26 @@ test("what will not change is not repeated", async (t) => {
   }
 });
 
+test("a later refusal says nothing about a request whose response was lost", async (t) => {
+  let script;
+  const { url, requests } = await answers(t, (response) => script.shift()(response));
+  const rb = new Readback({ url });
+  const lost = (response) => response.destroy();
+  const revoked = (response) => json(response, 401, { title: "revoked" });
+  script = [lost, revoked];
+  await assert.rejects(rb.write(intent), (e) => e instanceof NotKnown && e.cause instanceof Refused);
+  script = [lost, revoked];
+  const charge = rb.tool({ ...order("A-1"), key: ["order_id"], operation: (a) => `charge:${a.order_id}` });
+  assert.equal((await charge({ order_id: "A-1", amount_cents: 1999 })).status, "not_known");
+  script = [(response) => json(response, 202, { ...verified, status: "in_progress" }, { "Retry-After": "0" }), revoked];
+  assert.equal((await rb.write(intent)).status, "in_progress");
+  script = [lost, (response) => json(response, 422, { title: "it has other content" })];
+  await assert.rejects(rb.write(intent), Refused);
+  script = [lost, (response) => json(response, 404, { title: "no such write" })];
+  await assert.rejects(rb.get("wr_1"), Refused);
+  assert.equal(requests.length, 10);
+});
+
 test("a limit without Retry-After is repeated, and is the cause when the patience ends", async (t) => {
   const { url } = await answers(t, (response) => response.writeHead(429).end("slow down"));
   await assert.rejects(new Readback({ url, patienceMs: 50 }).write(intent), (e) => e instanceof NotKnown && e.cause.status === 429);
