@@ -299,7 +299,7 @@ function named(intent: Intent): Intent {
 
 function retryAfter(response: Response): number | undefined {
   const after = response.headers.get("Retry-After") ?? "";
-  return /^\d+$/.test(after) ? Math.min(Number(after), 3600) : undefined;
+  return /^\d+$/.test(after) ? Math.min(Math.max(Number(after), 0.1), 3600) : undefined;
 }
 
 /** Reads a response without an answer. Throws where a repeat of the request does not help, or is not permitted. */

@@ -178,6 +178,12 @@ test("a limit without Retry-After is repeated, and is the cause when the patienc
   await assert.rejects(new Readback({ url, patienceMs: 50 }).write(intent), (e) => e instanceof NotKnown && e.cause.status === 429);
 });
 
+test("Retry-After: 0 is no reason to ask without a pause", async (t) => {
+  const { url, requests } = await answers(t, (response) => json(response, 503, {}, { "Retry-After": "0" }));
+  await assert.rejects(new Readback({ url, patienceMs: 300 }).write(intent), NotKnown);
+  assert(requests.length <= 5, `${requests.length} requests`);
+});
+
 test("what a proxy answers is no response of the server", async (t) => {
   let answer;
   const { url, requests } = await answers(t, (response) => answer(response));
