@@ -172,7 +172,9 @@ func (r *remote) serve(back *pgproto3.Backend, front *pgproto3.Frontend) {
 			}
 			instead()
 			refuse("40003")
-		case r.chance(r.serialization):
+		// A server never refuses to forget a statement; pgx would take the rest of such an answer for
+		// that of what it sends next.
+		case (g.parsed != "" || len(g.texts) > 0) && r.chance(r.serialization):
 			ok := true
 			if commit {
 				ok = pass(&pgproto3.Query{String: "ROLLBACK"}, discard)
