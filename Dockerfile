@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # readback as one static binary on an image without a shell, as a user without
-# rights. It listens on 8080 behind a proxy that has TLS, unless it is told
-# otherwise (docs/operate/deploy.md).
+# rights. It listens on 8080 behind a proxy that has TLS; the configuration can
+# change both (docs/operate/deploy.md).
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./

@@ -40,10 +40,11 @@ run: ## a server to try out, with a destination that loses answers; RUN="--liste
 	@mkdir -p $(BIN) && $(GO) build -o $(BIN)/readback ./cmd/readback && cd $(BIN) && exec ./readback dev $(RUN)
 
 .PHONY: cross
-cross: ## builds for every system that is released, without cgo
+cross: ## builds for every system that is released, without cgo, and compiles the tests for each
 	@for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do \
 	  echo "$$target"; CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o /dev/null ./cmd/readback || exit 1; \
 	done
+	@for system in darwin windows; do echo "tests for $$system"; CGO_ENABLED=0 GOOS=$$system $(GO) vet ./... || exit 1; done
 
 .PHONY: notices
 notices: ## the licences of what is linked, into bin/NOTICE, as releases have them

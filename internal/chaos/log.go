@@ -163,7 +163,7 @@ func (l *Log) Calls() []Call {
 }
 
 // Landed counts the effects under a key, by what reached the target and was answered with
-// success:. The count is too high for a target that recognises a repeat and answers
+// success. The count is too high for a target that recognises a repeat and answers
 // it with success too; ask the destination then.
 func (l *Log) Landed(key string) int {
 	return l.Count(func(c Call) bool { return c.Key == key })
