@@ -367,6 +367,18 @@ class Client(Server):
                 self.client(url).decide("wr_1", "approve", "it is right")
             self.assertEqual(len(paths), 1)
 
+    def test_a_refusal_after_a_lost_response(self):
+        for answers, error in (
+            ([None, (403, {"title": "no"})], readback.NotKnown),  # the first request may have been recorded
+            ([None, (422, {"title": "other content"})], readback.Refused),  # what the server knows of the write
+            ([(401, {"title": "no"})], readback.Refused),
+        ):
+            _, url = self.fake(other=answers)
+            with self.assertRaises(error):
+                self.client(url).write(order(f"{self.name}-after"))
+        _, url = self.fake(other=[(200, {**VERIFIED, "status": "in_progress"}), (401, {"title": "no"})])
+        self.assertEqual(self.client(url).write(order(f"{self.name}-after")).status, "in_progress")
+
     def test_writes_that_the_server_cannot_read(self):
         damaged = {"writes": [{"id": "wr_1"}], "unread": [{"id": "wr_2", "reason": "damaged"}], "next": "c"}
         _, url = self.fake(other=[(200, damaged), (200, {"writes": []})])

@@ -34,9 +34,9 @@ O = TypeVar("O")
 Os = TypeVar("Os")
 Ws = TypeVar("Ws")
 
-# How long one request waits at the server. Proxies often end a request without a byte after 60 s.
+# Seconds that a request waits at the server: proxies often end one without a byte after 60.
 WAIT = 30
-# The server sends a line of a stream every 15 s: after this time without one the connection is dead.
+# The server sends a line of a stream every 15 s: without one for so long the connection is dead.
 SILENCE = 45
 # The response of a server that waited must still arrive.
 SLACK = 5
@@ -186,13 +186,18 @@ class Core(Generic[O, Os, Ws]):
         return Request(method, self._prefix + path, left, min(self._timeout, left + SLACK), named, body, stream)
 
     def _exchange(self, has: AbstractSet[str], method: str, path: str, end: float, **more: Any) -> Steps[Dict[str, Any]]:
-        """Repeats a request until it is answered by an object that has these members."""
-        pause = 0.5
+        """Repeats a request until its answer has these members."""
+        pause, first = 0.5, True
         while True:
             answer, again = (yield self._request(method, path, end, **more)), ""
             if isinstance(answer, Answer):
                 data = parsed(answer.body)
-                found = data if answer.status < 300 else refused(answer)
+                try:
+                    found = data if answer.status < 300 else refused(answer)
+                except Refused:
+                    if first or method == "GET" or answer.status in (400, 409, 422):
+                        raise
+                    found, end = {}, 0.0  # it says nothing about an earlier request
                 if has <= found.keys():
                     return found
                 again = answer.headers.get("Retry-After", "")
@@ -201,7 +206,7 @@ class Core(Generic[O, Os, Ws]):
             else:
                 delay = pause = min(2 * pause, 30)
             delay *= 1 + random.random() / 2  # callers that failed together do not return together
-            left = end - time.monotonic()
+            left, first = end - time.monotonic(), False
             if left <= 0 or again and delay > left:
                 raise NotKnown(answer)
             yield min(delay, left)
@@ -213,7 +218,7 @@ class Core(Generic[O, Os, Ws]):
             try:
                 wait = min(WAIT, until - time.monotonic())
                 outcome = Outcome((yield from self._exchange(OUTCOME, method, path, until if outcome else end, wait=wait, **more)))
-            except NotKnown:
+            except (NotKnown, Refused):
                 if outcome is None:
                     raise
                 return outcome
