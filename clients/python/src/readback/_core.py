@@ -212,7 +212,7 @@ class Core(Generic[O, Os, Ws]):
             yield min(delay, left)
 
     def _outcome(self, ended: Callable[[Outcome], bool], end: float, until: float, method: str, path: str, **more: Any) -> Steps[Outcome]:
-        """Repeats a request until its outcome has ended. Returns the last one; the first has time until end."""
+        """Repeats a request until its outcome has ended, and returns the last one; the first has time until end."""
         outcome = None
         while True:
             try:
@@ -252,7 +252,7 @@ class Core(Generic[O, Os, Ws]):
 
     def _decide(self, id: str, decision: Mapping[str, Any]) -> Steps[None]:
         body = json.dumps({name: value for name, value in decision.items() if value is not None}).encode()
-        # It is sent once: a repeat could decide about a later review of the same write.
+        # A repeat could decide about a later review of the same write.
         answer = yield self._request("POST", of(id) + "/decision", self._end(None), body, WAIT)
         data: Dict[str, Any] = {}
         if isinstance(answer, Answer):
@@ -300,7 +300,7 @@ class Core(Generic[O, Os, Ws]):
             yield Result(outcome)
 
     def _read(self, waiting: Dict[str, Optional[Outcome]], end: float) -> Steps[None]:
-        """Reads what became of each write. It leaves None where the server has reached a limit."""
+        """Reads the outcome of each write: None where the server has reached a limit."""
         ids = list(waiting)
         waiting.update(dict.fromkeys(ids))
         for i in range(0, len(ids), BATCH):
@@ -348,7 +348,7 @@ def parsed(text: Union[str, bytes]) -> Dict[str, Any]:
 
 
 def refused(answer: Answer, once: bool = False) -> Dict[str, Any]:
-    """Raises Refused if a repeat does not help, or is not allowed. It returns the outcome of the same operation, if any."""
+    """Raises Refused if a repeat does not help, or is not allowed. Returns the outcome of the same operation, if any."""
     problem = parsed(answer.body) or {"title": f"{answer.status}, not from readback"}
     outcome: Dict[str, Any] = problem.get("outcome") or {}
     if outcome and problem.get("recorded_digest") and problem["recorded_digest"] == problem.get("received_digest"):

@@ -11,7 +11,7 @@ from ._tool import late, results, shaped
 
 
 def tool(*, operation: str, client: Optional[Client] = None, **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
+    """Makes a tool of a function that declares a write; the model gets its outcome.
 
     operation names the write, for ever: CrewAI gives a tool neither the ID of the call nor that of
     the run. CrewAI cannot interrupt a tool: while a reviewer decides, the result instructs the

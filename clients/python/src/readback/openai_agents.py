@@ -18,7 +18,7 @@ from ._tool import asked, shaped
 
 def tool(*, operation: str, client: Optional[AsyncClient] = None, workflow: Optional[Callable[[Any], str]] = None,
          **declaration: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a function a tool that declares a write, as Client.verified does; the model gets its outcome.
+    """Makes a tool of a function that declares a write; the model gets its outcome.
 
     operation names the write. workflow gets the ToolContext and names the run:
     lambda c: c.context.run_id. The SDK's own needs_approval is asked before the write.
