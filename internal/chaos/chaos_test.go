@@ -98,7 +98,7 @@ func TestAWriteWhoseClientGaveUpIsCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.Canceled) { //nolint:bodyclose // there is none
+	if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.Canceled) {
 		t.Errorf("the client got %v", err)
 	}
 	if n := p.Count(func(chaos.Call) bool { return true }); n != 1 {
@@ -136,7 +136,7 @@ func TestAHandlerThatOutlivesItsClientIsCounted(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) { //nolint:bodyclose // there is none
+				if _, err := p.Transport().RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) {
 					t.Errorf("the client got %v", err)
 				}
 				if n := p.Count(func(chaos.Call) bool { return true }); n != c.want {
@@ -223,7 +223,7 @@ func TestARedirectLeadsToTheProxy(t *testing.T) {
 	}))
 	defer api.Close()
 	p := newProxy(t, api.URL+"/v1")
-	res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader("{}")) //nolint:noctx // of this process
+	res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestAFaultThatDidNothingIsUnmet(t *testing.T) {
 	defer api.Close()
 	p := newProxy(t, api.URL)
 	set := func(text string) int {
-		res, err := http.Post(p.url+chaos.Prefix+"/faults", "text/plain", strings.NewReader(text)) //nolint:noctx // of this process
+		res, err := http.Post(p.url+chaos.Prefix+"/faults", "text/plain", strings.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestAFaultThatDidNothingIsUnmet(t *testing.T) {
 		t.Fatal(got)
 	}
 	for _, body := range []string{`{"note":"TEA"}`, `{}`} {
-		res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader(body)) //nolint:noctx // of this process
+		res, err := http.Post(p.url+"/charges", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestARestartDropsWhatIsHeld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Transport().RoundTrip(r); err == nil { //nolint:bodyclose // there is none
+		if _, err := p.Transport().RoundTrip(r); err == nil {
 			t.Error("it was answered")
 		}
 		s.Restart()
