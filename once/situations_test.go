@@ -448,17 +448,18 @@ func TestOtherActors(t *testing.T) {
 func TestHalfOfSeveralWrites(t *testing.T) {
 	stores(t, func(t *testing.T, open func() ledger.Ledger) {
 		w, ids := world(t, orders.Fault{Kind: orders.LostAnswer}), []string{"A-1", "A-2", "A-3"}
-		all := func(limit time.Duration) error {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
+		all := func(horizon time.Duration, sent func() error) error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			for _, id := range ids {
 				write := pay(w.Connector(), id)
-				write.Horizon = connectors.Within(limit / 10) // it ends while the second cannot be read
+				write.Horizon = connectors.Within(horizon)
 				send := write.Send
 				write.Send = func(ctx context.Context, stamp string) error {
 					err := send(ctx, stamp)
 					if id == "A-2" {
-						err = errors.Join(err, w.Set(orders.Fault{Kind: orders.UnreadableRead, Key: id}))
+						err = errors.Join(err, sent())
+						time.AfterFunc(10*horizon, cancel) // the caller ends; the horizon has, while the second cannot be read
 					}
 					return err
 				}
@@ -468,12 +469,13 @@ func TestHalfOfSeveralWrites(t *testing.T) {
 			}
 			return nil
 		}
-		if err := all(300 * time.Millisecond); err == nil {
+		err := all(30*time.Millisecond, func() error { return w.Set(orders.Fault{Kind: orders.UnreadableRead, Key: "A-2"}) })
+		if err == nil {
 			t.Error("the second cannot be read, and there is no error")
 		}
 		effects(t, w, "A-3", 0)
 		w.Clear()
-		killtest.Must(t, all(time.Minute))
+		killtest.Must(t, all(6*time.Second, func() error { return errors.New("it is sent again") }))
 		if sum := w.Summary(ids...); sum.Duplicates != 0 || len(sum.Lost) != 0 {
 			t.Errorf("%+v; want each once", sum)
 		}
