@@ -201,6 +201,10 @@ snapshot: ## the same of the current commit, signed with a key of the moment; it
 	@mkdir -p $(BIN) && openssl genpkey -algorithm ed25519 -out $(BIN)/snapshot.pem
 	SIGNING_KEY=$(BIN)/snapshot.pem $(MAKE) release SNAPSHOT=--snapshot
 
+.PHONY: first-write
+first-write: ## the time from an empty folder to a first verified write in each language, with the packages in dist
+	clients/first-write.sh
+
 # The released API is in the repository's own history: a release is compared with no copy of it.
 .PHONY: api
 api: $(BIN)/apidiff-$(APIDIFF_VERSION) ## incompatible changes of public packages since the commit or tag in api.txt, which lists those that are meant
