@@ -300,9 +300,10 @@ func (e *Engine) continueIfDue(rec ledger.Record, l lifetime) error {
 }
 
 // early reports whether a write may be continued before it is due: it was due when a process that
-// could not work on it put it back, and this one can.
+// could not work on it put it back, and this one can. In other states the rule may be older than the
+// last pause.
 func (e *Engine) early(rec ledger.Record) bool {
-	if rec.Rule != unworkable {
+	if rec.Rule != unworkable || rec.State != ledger.Queued && rec.State != ledger.Checking {
 		return false
 	}
 	_, _, unknown := e.reg.LookupFor(rec.Tenant, rec.Destination, rec.Kind)

@@ -299,6 +299,33 @@ func TestCallerOfAPutBackWriteDoesNotWait(t *testing.T) {
 	})
 }
 
+// A recheck that was put back keeps to its pause: the rule of an outcome stays through pauses without one.
+func TestPutBackRecheckIsNotEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, orders.Plain.Options(), nil)
+		b.set(orders.Fault{Kind: orders.DroppedBefore, Times: 1})
+		out := b.do(order("A-1", intent.Create))
+		unregistered := engine.New(b.ledger, new(connectors.Registry), nil)
+		defer unregistered.Close()
+		time.Sleep(time.Until(b.state(out.ID).Due) + time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := unregistered.Work(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		before := b.state(out.ID)
+		if before.State != ledger.Settled || before.Rule != "unworkable" || !before.Due.After(time.Now()) {
+			t.Fatalf("setup: %s, %s%s", before.Phase(), before.Rule, b.life(out.ID))
+		}
+		if _, _, err := b.engine.WorkOn(t.Context(), "acme", out.ID); err != nil {
+			t.Fatal(err)
+		}
+		if after := b.state(out.ID); after.Seq != before.Seq {
+			t.Errorf("continued before it was due%s", b.life(out.ID))
+		}
+	})
+}
+
 // An announced write of a removed destination is taken over all the same: what is known about
 // it is recorded, and it waits.
 func TestAnnouncedWriteOfARemovedDestination(t *testing.T) {
